@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
-import { DelayHeap } from '@conversation-operator/kube/workqueue';
+import { DelayHeap } from '../support/delay-heap.ts';
 
 interface Task {
   readonly run: () => void;

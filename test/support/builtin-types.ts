@@ -11,7 +11,6 @@ const roots = [
   'V1PersistentVolumeClaim',
   'V1Secret',
   'V1ConfigMap',
-  'V1Service',
   'V1ServiceAccount',
   'V1Node',
   'V1Lease',
@@ -35,8 +34,9 @@ interface Attribute {
 
 /**
  * Types of which the local cluster checks no fields: schemas of custom resources, volumes that its
- * node does not mount, rules of scheduling, of which one node needs none, Windows, ephemeral
- * containers, and what only other nodes report.
+ * node does not mount, rules of scheduling, of which one node needs none, details of security
+ * contexts and other parts of a pod that its node does not use, Windows, ephemeral containers, and
+ * what only other nodes report.
  */
 const unchecked = new RegExp(
   `^V1(?!(PersistentVolumeClaim|EmptyDir|Secret|ConfigMap)VolumeSource)(${[
@@ -45,7 +45,10 @@ const unchecked = new RegExp(
     'AttachedVolume|ContainerImage|NodeSwapStatus|NodeRuntimeHandler|NodeFeatures|NodeDaemonEndpoints',
     'NodeAllocatableResourceClaimStatus|PodResourceClaim|PodResourceClaimStatus|PodSchedulingGroup',
     'PodExtendedResourceClaimStatus|ResourceStatus|VolumeMountStatus|ContainerUser|ContainerRestartRule',
-    'PersistentVolumeClaimCondition|ModifyVolumeStatus|LoadBalancerStatus|SessionAffinityConfig',
+    'PersistentVolumeClaimCondition|ModifyVolumeStatus',
+    'AppArmorProfile|Capabilities|SELinuxOptions|SeccompProfile|Sysctl|Lifecycle|HostAlias|PodDNSConfig',
+    'VolumeDevice|ContainerResizePolicy|FileKeySelector|ResourceFieldSelector|GRPCAction',
+    'TCPSocketAction|ExecAction|TypedLocalObjectReference|TypedObjectReference|PodOS|PodReadinessGate',
   ].join('|')})$`,
 );
 

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
-import { DelayHeap } from '@conversation-operator/kube/workqueue';
+import { DelayHeap } from './delay-heap.ts';
 
 /**
  * Time that passes only when a test says so, in an order that is always the same: timers fire by

@@ -61,14 +61,16 @@ export async function unprovenUpdates(
   rest: PushBody,
   limits: Partial<ProofLimits> = {},
 ): Promise<readonly string[]> {
-  const [update] = push.commands.filter(isUpdate);
+  const updates = push.commands.filter(isUpdate);
+  const [update] = updates;
   if (update === undefined) return [];
   const all = { ...defaults, ...limits };
   const turns = new Turns();
-  const history = new History(push, turns, maxStepsPerCommit * all.maxCommits);
   const pack = new Pack(rest, update.oldId.length, turns, all);
-  for await (const commit of pack.commits()) if (await history.add(commit)) return [];
-  return history.unproven();
+  const parents: Parents = new Map();
+  for await (const { id, parents: ofCommit } of pack.commits())
+    if (push.shallow?.has(id) !== true) parents.set(id, ofCommit);
+  return unprovenBy(parents, updates, { turns, maxSteps: maxStepsPerCommit * all.maxCommits });
 }
 
 const zeros = /^0+$/;
@@ -81,59 +83,36 @@ interface Commit {
   readonly parents: readonly string[];
 }
 
-class History {
-  readonly #pending: Set<RefCommand>;
-  readonly #shallow: ReadonlySet<string>;
-  readonly #turns: Turns;
-  readonly #parents = new Map<string, readonly string[]>();
-  readonly #oldIds: ReadonlySet<string>;
-  /** The old ids that are parents of commits. A walk to another one would be futile. */
-  readonly #foundIds = new Set<string>();
-  /** The number of commits at which the updates are checked again. */
-  #nextCheck = 1;
-  #steps: number;
+/** The parents of commits, by the id of the commit. */
+type Parents = Map<string, readonly string[]>;
 
-  constructor({ commands, shallow }: Push, turns: Turns, maxSteps: number) {
-    this.#pending = new Set(commands.filter(isUpdate));
-    this.#shallow = shallow ?? new Set();
-    this.#oldIds = new Set([...this.#pending].map(({ oldId }) => oldId));
-    this.#turns = turns;
-    this.#steps = maxSteps;
-  }
-
-  /** Returns whether all updates are proven. Checks only once the number of commits has doubled. */
-  async add({ id, parents }: Commit): Promise<boolean> {
-    if (this.#shallow.has(id)) return false;
-    this.#parents.set(id, parents);
-    for (const parent of parents) if (this.#oldIds.has(parent)) this.#foundIds.add(parent);
-    if (this.#parents.size < this.#nextCheck) return false;
-    this.#nextCheck = 2 * this.#parents.size;
-    return (await this.unproven()).length === 0;
-  }
-
-  async unproven(): Promise<readonly string[]> {
-    for (const update of this.#pending) {
-      const before = this.#steps;
-      if (this.#isProven(update)) this.#pending.delete(update);
-      await this.#turns.take((before - this.#steps) * stepCost);
-    }
-    return [...this.#pending].map(({ ref }) => ref);
-  }
-
-  #isProven({ oldId, newId }: RefCommand): boolean {
-    if (oldId !== newId && !this.#foundIds.has(oldId)) return false;
+/** The references of the updates whose new id does not lead to the old one. */
+async function unprovenBy(
+  parents: Parents,
+  updates: readonly RefCommand[],
+  { turns, maxSteps }: { readonly turns: Turns; readonly maxSteps: number },
+): Promise<readonly string[]> {
+  let steps = maxSteps;
+  const isProven = ({ oldId, newId }: RefCommand): boolean => {
     const reached = new Set([newId]);
     // The iteration visits ids that are added during it too.
     for (const id of reached) {
       if (id === oldId) return true;
-      for (const parent of this.#parents.get(id) ?? []) {
-        if (this.#steps === 0) return false;
-        this.#steps--;
+      for (const parent of parents.get(id) ?? []) {
+        if (steps === 0) return false;
+        steps--;
         reached.add(parent);
       }
     }
     return false;
+  };
+  const unproven: string[] = [];
+  for (const update of updates) {
+    const before = steps;
+    if (!isProven(update)) unproven.push(update.ref);
+    await turns.take((before - steps) * stepCost);
   }
+  return unproven;
 }
 
 /** Gives other work of the process its turn after a piece of computing. */

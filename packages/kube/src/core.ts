@@ -8,7 +8,6 @@ import type {
   V1PersistentVolumeClaim,
   V1Pod,
   V1Secret,
-  V1Service,
   V1ServiceAccount,
 } from '@kubernetes/client-node';
 import type { KubeObject, ResourceDefinition, Wire } from './object.ts';
@@ -25,7 +24,6 @@ export type Namespace = Core<V1Namespace>;
 export type Node = Core<V1Node>;
 export type Secret = Core<V1Secret>;
 export type ConfigMap = Core<V1ConfigMap>;
-export type Service = Core<V1Service>;
 export type ServiceAccount = Core<V1ServiceAccount>;
 export type CustomResourceDefinition = Core<V1CustomResourceDefinition>;
 

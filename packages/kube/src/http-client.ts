@@ -13,7 +13,6 @@ import type {
 } from './client.ts';
 import { ResponseTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
 import {
-  Flattened,
   linesOf,
   wholeLines,
   parseObject,
@@ -97,13 +96,6 @@ export class HttpKubeClient implements KubeClient {
     }
     return this.#pages(resource, map, options, 'all at once');
   };
-
-  watch<T extends KubeObject>(
-    resource: Resource<T>,
-    options: WatchOptions,
-  ): AsyncIterableIterator<WatchEvent<T>> {
-    return new Flattened(this.#watchBatches(resource, options));
-  }
 
   readonly create: KubeClient['create'] = async (resource, object, options = {}) => {
     const { metadataOnly = false } = options;
@@ -208,11 +200,11 @@ export class HttpKubeClient implements KubeClient {
     return withoutManagedFields(resource, response);
   }
 
-  /** Yields the events that arrived together, and parses each when it is taken. */
-  async *#watchBatches<T extends KubeObject>(
+  /** Parses each event when it is taken. */
+  async *watch<T extends KubeObject>(
     resource: Resource<T>,
     options: WatchOptions,
-  ): AsyncGenerator<Iterable<WatchEvent<T>>, void, undefined> {
+  ): AsyncGenerator<WatchEvent<T>, void, undefined> {
     const { resourceVersion, timeoutSeconds, signal } = options;
     const query = {
       ...selectors(options),
@@ -231,7 +223,7 @@ export class HttpKubeClient implements KubeClient {
     });
     options.onOpen?.();
     for await (const lines of wholeLines(stream, maxWatchLineBytes))
-      yield eventsOf(resource, lines.toString('utf8'));
+      for (const line of linesOf(lines.toString('utf8'))) yield watchEvent(resource, line);
   }
 
   async #pages<T extends KubeObject, R>(
@@ -362,11 +354,4 @@ function segment(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/%]/.test(name))
     throw new RangeError(`not a name in a path: '${name}'`);
   return encodeURIComponent(name);
-}
-
-function* eventsOf<T extends KubeObject>(
-  resource: Resource<T>,
-  text: string,
-): Generator<WatchEvent<T>, void, undefined> {
-  for (const line of linesOf(text)) yield watchEvent(resource, line);
 }

@@ -2,109 +2,6 @@ import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { FairQueue, Fifo } from './fair-queue.ts';
 
-interface Entry<K> {
-  readonly key: K;
-  at: number;
-  /** Order of addition, which breaks ties: first come, first served. */
-  order: number;
-}
-
-/**
- * Keys ordered by due time, the earliest first. `add` and `takeDue` take O(log n), and the heap
- * keeps nothing about removed keys.
- */
-export class DelayHeap<K> {
-  #heap: Entry<K>[] = [];
-  readonly #positions = new Map<K, number>();
-  #orders = 0;
-
-  get first(): K | undefined {
-    return this.#heap[0]?.key;
-  }
-
-  /** Time at which the first key is due. */
-  get nextAt(): number | undefined {
-    return this.#heap[0]?.at;
-  }
-
-  /** Adds a key. A key that the heap already holds keeps the earlier of both times. */
-  add(key: K, at: number): void {
-    const position = this.#positions.get(key);
-    if (position === undefined) {
-      this.#heap.push({ key, at, order: this.#orders++ });
-      this.#up(this.#heap.length - 1);
-      return;
-    }
-    const entry = this.#heap[position];
-    if (entry === undefined || entry.at <= at) return;
-    entry.at = at;
-    entry.order = this.#orders++;
-    this.#up(position);
-  }
-
-  /** Removes and returns the first key if this key is due. */
-  takeDue(now: number): K | undefined {
-    const first = this.#heap[0];
-    if (first === undefined || first.at > now) return undefined;
-    this.#positions.delete(first.key);
-    const last = this.#heap.pop();
-    if (last !== undefined && last !== first) {
-      this.#heap[0] = last;
-      this.#down(0);
-    }
-    // A new array releases the memory that a shrunken array would keep.
-    if (this.#heap.length === 0) this.clear();
-    return first.key;
-  }
-
-  clear(): void {
-    this.#heap = [];
-    this.#positions.clear();
-  }
-
-  #up(start: number): void {
-    const heap = this.#heap;
-    const entry = heap[start];
-    if (entry === undefined) return;
-    let position = start;
-    while (position > 0) {
-      const above = (position - 1) >> 1;
-      const parent = heap[above];
-      if (parent === undefined || !before(entry, parent)) break;
-      this.#place(parent, position);
-      position = above;
-    }
-    this.#place(entry, position);
-  }
-
-  #down(start: number): void {
-    const heap = this.#heap;
-    const entry = heap[start];
-    if (entry === undefined) return;
-    let position = start;
-    for (;;) {
-      const left = 2 * position + 1;
-      const leftEntry = heap[left];
-      if (leftEntry === undefined) break;
-      const rightEntry = heap[left + 1];
-      const rightFirst = rightEntry !== undefined && before(rightEntry, leftEntry);
-      const child = rightFirst ? rightEntry : leftEntry;
-      if (!before(child, entry)) break;
-      this.#place(child, position);
-      position = rightFirst ? left + 1 : left;
-    }
-    this.#place(entry, position);
-  }
-
-  #place(entry: Entry<K>, position: number): void {
-    this.#heap[position] = entry;
-    this.#positions.set(entry.key, position);
-  }
-}
-
-const before = <K>(one: Entry<K>, other: Entry<K>): boolean =>
-  one.at < other.at || (one.at === other.at && one.order < other.order);
-
 export interface WorkqueueOptions<K extends string = string> {
   /** Share of a key each time that it starts to wait. Absent: one share of all keys. */
   readonly shareOf?: (key: K) => string;
@@ -145,10 +42,9 @@ export class Workqueue<K extends string> {
   readonly #items = new Map<K, Item<K>>();
   readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
-  readonly #delayed = new DelayHeap<K>();
+  readonly #delayed = new Map<K, { readonly at: number; readonly timer: Timer }>();
   readonly #failures = new Map<K, number>();
   readonly #idle: (() => void)[] = [];
-  #timer: { readonly at: number; readonly timer: Timer } | undefined;
   #processing = 0;
   #shutDown = false;
 
@@ -191,8 +87,17 @@ export class Workqueue<K extends string> {
       this.add(key);
       return;
     }
-    this.#delayed.add(key, this.#options.clock.monotonic() + Math.max(delayMs, 1));
-    this.#arm();
+    const { clock } = this.#options;
+    const waitMs = Math.max(delayMs, 1);
+    const at = clock.monotonic() + waitMs;
+    const present = this.#delayed.get(key);
+    if (present !== undefined && present.at <= at) return;
+    present?.timer.cancel();
+    const timer = clock.after(waitMs, () => {
+      this.#delayed.delete(key);
+      this.add(key);
+    });
+    this.#delayed.set(key, { at, timer });
   }
 
   /** Adds the key after `minDelayMs`, or a longer delay that grows until `forget`. */
@@ -251,8 +156,7 @@ export class Workqueue<K extends string> {
    */
   shutDown(): Promise<void> {
     this.#shutDown = true;
-    this.#timer?.timer.cancel();
-    this.#timer = undefined;
+    for (const { timer } of this.#delayed.values()) timer.cancel();
     this.#delayed.clear();
     this.#failures.clear();
     this.#queue.clear();
@@ -298,25 +202,5 @@ export class Workqueue<K extends string> {
   #settleIdle(): void {
     if (this.#processing > 0) return;
     for (const resolve of this.#idle.splice(0)) resolve();
-  }
-
-  /** Arms one timer, for the earliest delayed key. */
-  #arm(): void {
-    const at = this.#delayed.nextAt;
-    if (at === undefined || (this.#timer !== undefined && this.#timer.at <= at)) return;
-    this.#timer?.timer.cancel();
-    const { clock } = this.#options;
-    const timer = clock.after(at - clock.monotonic(), () => {
-      this.#timer = undefined;
-      const now = clock.monotonic();
-      for (
-        let key = this.#delayed.takeDue(now);
-        key !== undefined;
-        key = this.#delayed.takeDue(now)
-      )
-        this.add(key);
-      this.#arm();
-    });
-    this.#timer = { at, timer };
   }
 }

@@ -115,7 +115,7 @@ describe('Workqueue', () => {
           }
           expect(queue.depth).toBe(model.waiting.length);
         }
-        expect(clock.timers).toBe(model.delayed.length === 0 ? 0 : 1);
+        expect(clock.timers).toBe(model.delayed.length);
       }),
       { numRuns: 300 },
     );

@@ -33,8 +33,6 @@ export interface FolderListOptions {
   readonly summed: boolean;
   readonly after: string;
   readonly signal: AbortSignal;
-  /** Maximum names of one folder in memory. */
-  readonly batchSize: number;
 }
 
 /** Name within a folder, with a `/` at the end for a folder: the order of keys is theirs then. */
@@ -42,8 +40,7 @@ type Entry = string;
 
 /**
  * Yields the keys, and the prefixes of a summed list, in ascending order. Reads only the folders
- * that the caller's next name needs, and holds at most `batchSize` names for each level of
- * folders: a larger folder is read several times.
+ * that the caller's next name needs.
  */
 export async function* listFolder(options: FolderListOptions): AsyncGenerator<string> {
   const { prefix, summed, after } = options;
@@ -85,20 +82,16 @@ async function* entriesOf(
   isWanted: (key: string) => boolean,
   options: FolderListOptions,
 ): AsyncGenerator<string> {
-  const { batchSize, directory, signal } = options;
-  for (let last = ''; ;) {
-    const start = last;
-    const batch = smallest(batchSize);
-    for await (const entry of entriesIn(join(directory, folder))) {
-      signal.throwIfAborted();
-      const key = `${folder}${entry}`;
-      if (key > start && isWanted(key)) batch.add(key);
-    }
-    const keys = batch.sorted();
-    yield* keys;
-    if (keys.length < batchSize) return;
-    last = keys.at(-1) ?? '';
+  const { directory, signal } = options;
+  const keys: string[] = [];
+  for await (const entry of entriesIn(join(directory, folder))) {
+    signal.throwIfAborted();
+    const key = `${folder}${entry}`;
+    // A name that makes the path too long is no key.
+    if (isKey(key.endsWith('/') ? key.slice(0, -1) : key) && isWanted(key)) keys.push(key);
   }
+  // Keys are ASCII, so that the order of their UTF-16 units is the order of their bytes.
+  yield* keys.sort();
 }
 
 /** Yields nothing for a folder that does not exist; another process may have removed it. */
@@ -113,26 +106,3 @@ async function* entriesIn(path: string): AsyncGenerator<Entry> {
     if (!['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) throw error;
   }
 }
-
-/** Keeps the smallest keys of those added. */
-function smallest(size: number) {
-  let kept: string[] = [];
-  const shrink = () => {
-    kept = kept.sort(byBytes).slice(0, size);
-  };
-  return {
-    add(key: string) {
-      // A name that makes the path too long is no key.
-      if (!isKey(key.endsWith('/') ? key.slice(0, -1) : key)) return;
-      kept.push(key);
-      if (kept.length >= 2 * size) shrink();
-    },
-    sorted(): readonly string[] {
-      shrink();
-      return kept;
-    },
-  };
-}
-
-/** Keys are ASCII, so that the order of their UTF-16 units is the order of their bytes. */
-const byBytes = (a: string, b: string): number => (a < b ? -1 : Number(a > b));

@@ -310,9 +310,8 @@ async function list(
   const { limit } = options;
   await checkDirectory(directory);
   const keys: string[] = [];
-  const batchSize = limit + 1;
   if (await isBelowFolders(directory, options.prefix))
-    for await (const key of listFolder({ ...options, directory, signal, batchSize })) {
+    for await (const key of listFolder({ ...options, directory, signal })) {
       keys.push(key);
       if (keys.length > limit) break;
     }

@@ -14,19 +14,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import fc from 'fast-check';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { folderErrorOf, listFolder } from '../src/folder-files.ts';
+import { folderErrorOf } from '../src/folder-files.ts';
 import { createFolderStore } from '../src/folder-store.ts';
 import { StoreError } from '../src/object-store.ts';
-import {
-  codeOf,
-  describeStoreContract,
-  expectedNames,
-  keysOf,
-  listAll,
-  someKeys,
-} from './store-contract.ts';
+import { codeOf, describeStoreContract, keysOf, listAll } from './store-contract.ts';
 
 const writerFile = fileURLToPath(new URL('folder-writer.ts', import.meta.url));
 const newFolder = async () => {
@@ -181,21 +173,6 @@ describe('a store in a folder', () => {
       expect(acknowledged.filter((key) => isKept(key) && !found.includes(key))).toEqual([]);
       for (const key of found) expect(String(await store.get(key))).toBe(`${key} `.repeat(5000));
     }
-  });
-
-  it('reads a folder that is larger than its memory allows, in pieces', async () => {
-    await fc.assert(
-      fc.asyncProperty(someKeys(15), fc.integer({ min: 1, max: 3 }), async (keys, batchSize) => {
-        await using place = await newFolder();
-        await using store = closing(place.open());
-        await Promise.all(keys.map((key) => store.put(key, Buffer.from('x'))));
-        const { signal } = new AbortController();
-        const { directory } = place;
-        const options = { directory, prefix: '', summed: false, after: '', signal, batchSize };
-        expect(await Array.fromAsync(listFolder(options))).toEqual(expectedNames(keys, options));
-      }),
-      { numRuns: 40 },
-    );
   });
 });
 

@@ -45,7 +45,7 @@ export const codeOf = async (call: Promise<unknown>): Promise<unknown> => {
 };
 
 /** Keys of few characters, so that many begin alike. Those that exclude each other are left out. */
-export const someKeys = (maxObjects: number): fc.Arbitrary<readonly string[]> => {
+const someKeys = (maxObjects: number): fc.Arbitrary<readonly string[]> => {
   const segment = fc
     .string({
       unit: fc.constantFrom('a', 'b', 'Z', '0', '-', '.', '_'),
@@ -62,7 +62,7 @@ export const someKeys = (maxObjects: number): fc.Arbitrary<readonly string[]> =>
 };
 
 /** The names of a list, from all keys. */
-export function expectedNames(
+function expectedNames(
   keys: readonly string[],
   { prefix, summed = false, after = '' }: ListOptions,
 ): readonly string[] {

@@ -60,9 +60,7 @@ function Header({ path }: { readonly path: string }) {
           type="button"
           class="small new"
           aria-expanded={page.isFormOpen.value}
-          onClick={() => {
-            page.isFormOpen.value = !page.isFormOpen.value;
-          }}
+          onClick={() => (page.isFormOpen.value = !page.isFormOpen.value)}
         >
           <Icon name="plus" />
           <span class="new-label">New</span>
@@ -71,9 +69,7 @@ function Header({ path }: { readonly path: string }) {
           type="button"
           class="small quiet keys-button"
           aria-label="Keys"
-          onClick={() => {
-            page.isHelpOpen.value = true;
-          }}
+          onClick={() => (page.isHelpOpen.value = true)}
         >
           ?
         </button>
@@ -100,13 +96,7 @@ function KeyHelp({ path }: { readonly path: string }) {
     if (isOpen) dialog.current?.showModal();
   }, [isOpen]);
   return (
-    <dialog
-      ref={dialog}
-      aria-labelledby="help-title"
-      onClose={() => {
-        isHelpOpen.value = false;
-      }}
-    >
+    <dialog ref={dialog} aria-labelledby="help-title" onClose={() => (isHelpOpen.value = false)}>
       <h2 id="help-title">Keys</h2>
       <dl class="keys">
         {shortcutsOn(path).map(({ keys, text }) => (

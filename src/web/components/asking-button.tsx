@@ -21,14 +21,7 @@ function Question({ verb, subject, question, isAsking, onConfirm }: AskingButton
   return (
     <span class="row-actions" role="group" aria-label={`${verb} ${subject}?`}>
       <span class="question">{question ?? `${verb}?`}</span>
-      <button
-        ref={keep}
-        type="button"
-        class="small"
-        onClick={() => {
-          isAsking.value = false;
-        }}
-      >
+      <button ref={keep} type="button" class="small" onClick={() => (isAsking.value = false)}>
         Keep
       </button>
       <button type="button" class="small danger" onClick={onConfirm}>
@@ -55,9 +48,7 @@ export function AskingButton(props: AskingButtonProps) {
       type="button"
       class="small"
       aria-label={`${verb} ${subject}`}
-      onClick={() => {
-        isAsking.value = true;
-      }}
+      onClick={() => (isAsking.value = true)}
     >
       {verb}
     </button>

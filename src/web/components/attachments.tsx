@@ -15,9 +15,7 @@ export function Attachments({ images }: { readonly images: Images }) {
           multiple
           onChange={(event) => {
             const input = event.currentTarget;
-            void images.attach([...(input.files ?? [])]).then(() => {
-              input.value = '';
-            });
+            void images.attach([...(input.files ?? [])]).then(() => (input.value = ''));
           }}
         />
       </label>

@@ -114,13 +114,7 @@ function EmptyList() {
     return (
       <p class="empty">
         No conversation matches.{' '}
-        <button
-          type="button"
-          class="link"
-          onClick={() => {
-            page.filter.value = noFilter;
-          }}
-        >
+        <button type="button" class="link" onClick={() => (page.filter.value = noFilter)}>
           Show all
         </button>
       </p>
@@ -214,17 +208,13 @@ export function ConversationList() {
     <div
       ref={element}
       class="list"
-      onPointerEnter={() => {
-        isHovered.value = true;
-      }}
+      onPointerEnter={() => (isHovered.value = true)}
       onPointerLeave={() => {
         isHovered.value = false;
         // A browser reports no loss of the focus when the focused element is removed.
         isFocused.value = element.current?.contains(document.activeElement) === true;
       }}
-      onFocusIn={() => {
-        isFocused.value = true;
-      }}
+      onFocusIn={() => (isFocused.value = true)}
       onFocusOut={(event) => {
         const next = event.relatedTarget;
         isFocused.value = next instanceof Node && event.currentTarget.contains(next);

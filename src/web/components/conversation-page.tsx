@@ -197,9 +197,7 @@ function Present({ row }: { readonly row: Row }) {
       }
     : undefined;
   const isStarting = facts.task !== undefined && facts.task.status !== 'READY';
-  const end = () => {
-    mode.value = undefined;
-  };
+  const end = () => (mode.value = undefined);
   useEffect(() => {
     page.title.value = title;
   }, [title]);

@@ -115,9 +115,7 @@ function Mark({ row }: { readonly row: Row }) {
 export function ConversationRow({ row, top, height, position, total }: ConversationRowProps) {
   const page = usePage();
   const mode = useSignal<RowMode>(undefined);
-  const leave = () => {
-    mode.value = undefined;
-  };
+  const leave = () => (mode.value = undefined);
   const end = () => {
     leave();
     requestAnimationFrame(() => document.getElementById(`row-${row.id}`)?.focus());
@@ -138,9 +136,7 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
       style={{ top: `${top}px`, height: `${height}px` }}
       aria-setsize={total}
       aria-posinset={position}
-      onFocusIn={() => {
-        page.active.value = row.id;
-      }}
+      onFocusIn={() => (page.active.value = row.id)}
     >
       <label class="row-check">
         <input

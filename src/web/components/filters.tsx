@@ -99,9 +99,7 @@ export function Filters() {
         saved={savedFilters}
         noun="filter"
         text={searchOf(filter.value)}
-        onChoose={(search) => {
-          filter.value = filterOf(search);
-        }}
+        onChoose={(search) => (filter.value = filterOf(search))}
       />
     </search>
   );

@@ -247,14 +247,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       )}
       {isFinding.value && (
         <Part name="find">
-          {({ Find }) => (
-            <Find
-              history={history}
-              onClose={() => {
-                isFinding.value = false;
-              }}
-            />
-          )}
+          {({ Find }) => <Find history={history} onClose={() => (isFinding.value = false)} />}
         </Part>
       )}
       {lookup !== undefined &&

@@ -55,9 +55,7 @@ function LineComment({ path, line, text, onGo, onAdd, onClose }: LineCommentProp
             type="number"
             min={1}
             value={line.new}
-            onChange={(event) => {
-              isAbsent.value = !onGo(event.currentTarget.valueAsNumber);
-            }}
+            onChange={(event) => (isAbsent.value = !onGo(event.currentTarget.valueAsNumber))}
           />
         </label>
       )}
@@ -71,9 +69,7 @@ function LineComment({ path, line, text, onGo, onAdd, onClose }: LineCommentProp
         aria-label={`Comment on ${path}`}
         rows={2}
         value={text.value}
-        onInput={(event) => {
-          text.value = event.currentTarget.value;
-        }}
+        onInput={(event) => (text.value = event.currentTarget.value)}
       />
       <button type="submit" class="small primary" aria-disabled={text.value.trim() === ''}>
         Add to the message

@@ -47,13 +47,7 @@ export function ActionProblem({ class: name, action }: ActionProblemProps) {
       <button type="button" class="link" onClick={retry}>
         Try again
       </button>{' '}
-      <button
-        type="button"
-        class="link"
-        onClick={() => {
-          action.value = undefined;
-        }}
-      >
+      <button type="button" class="link" onClick={() => (action.value = undefined)}>
         Dismiss
       </button>
     </span>

@@ -114,9 +114,7 @@ export function KeysSection() {
           id="key-end"
           type="datetime-local"
           value={end}
-          onInput={(event) => {
-            end.value = event.currentTarget.value;
-          }}
+          onInput={(event) => (end.value = event.currentTarget.value)}
         />
       </span>
     </SettingsForm>

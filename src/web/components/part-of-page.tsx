@@ -38,12 +38,8 @@ export function Part<Name extends keyof Parts>({ name, children }: PartProps<Nam
   const load = () => {
     problem.value = undefined;
     partOf(name).then(
-      (loaded) => {
-        part.value = loaded as Parts[Name];
-      },
-      (error: unknown) => {
-        problem.value = messageOf(error);
-      },
+      (loaded) => (part.value = loaded as Parts[Name]),
+      (error: unknown) => (problem.value = messageOf(error)),
     );
   };
   useEffect(() => {

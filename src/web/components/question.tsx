@@ -106,9 +106,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const isRead = questions.isRead(approval) && isSeen;
   const isWhole = reading?.whole != null && reading.whole.call_hash !== null;
   useEffect(() => {
-    const timer = setTimeout(() => {
-      isReady.value = true;
-    }, inertMs);
+    const timer = setTimeout(() => (isReady.value = true), inertMs);
     return () => clearTimeout(timer);
   }, []);
   const option = ({ id, name, kind }: Approval['options'][number] | typeof rejection) => {
@@ -159,9 +157,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
         key={text}
         label="What the agent wants to do"
         takesFocus={reading?.whole != null}
-        onEnd={() => {
-          seen.value = text;
-        }}
+        onEnd={() => (seen.value = text)}
       >
         {text.split(/(?<=\n)/).map((line, index) => (
           <span class="line" key={index}>
@@ -179,9 +175,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
           type="text"
           maxLength={1024}
           value={reason.value}
-          onInput={(event) => {
-            reason.value = event.currentTarget.value;
-          }}
+          onInput={(event) => (reason.value = event.currentTarget.value)}
         />
       </label>
       <div class="submit">

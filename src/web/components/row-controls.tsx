@@ -42,9 +42,7 @@ function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
         class="small quiet"
         aria-expanded={isOpen.value}
         aria-label={`More for ${title}`}
-        onClick={() => {
-          isOpen.value = !isOpen.value;
-        }}
+        onClick={() => (isOpen.value = !isOpen.value)}
       >
         <Icon name="more" />
       </button>
@@ -165,12 +163,8 @@ export const RowControls = ({ row, mode, onEnd }: RowControlsProps) =>
   ) : (
     <RowActions
       row={row}
-      onRename={() => {
-        mode.value = 'rename';
-      }}
-      onDelete={() => {
-        mode.value = 'delete';
-      }}
+      onRename={() => (mode.value = 'rename')}
+      onDelete={() => (mode.value = 'delete')}
     />
   );
 

@@ -57,13 +57,7 @@ export function SavedList({ saved, noun, text, onChoose }: SavedListProps) {
         </span>
       ))}
       {isNew && name.value === undefined && (
-        <button
-          type="button"
-          class="small quiet"
-          onClick={() => {
-            name.value = '';
-          }}
-        >
+        <button type="button" class="small quiet" onClick={() => (name.value = '')}>
           Save {noun}…
         </button>
       )}
@@ -75,9 +69,7 @@ export function SavedList({ saved, noun, text, onChoose }: SavedListProps) {
             placeholder="Name"
             maxLength={maxNameLength}
             value={name.value}
-            onInput={(event) => {
-              name.value = event.currentTarget.value;
-            }}
+            onInput={(event) => (name.value = event.currentTarget.value)}
             onKeyDown={(event) => {
               if (event.key === 'Escape') close();
               if (event.key !== 'Enter') return;

@@ -102,9 +102,7 @@ function TemplateField() {
         name="template"
         value={template.value}
         title={chosen?.description ?? undefined}
-        onChange={(event) => {
-          template.value = event.currentTarget.value;
-        }}
+        onChange={(event) => (template.value = event.currentTarget.value)}
       >
         <option value="">Default</option>
         {specs.value.map(({ id, display_name: name, invalid_reason: invalid }) => (
@@ -227,9 +225,7 @@ export function StartForm() {
         placeholder="What should the agent do?"
         rows={4}
         value={draft.message.value}
-        onInput={(event) => {
-          draft.message.value = event.currentTarget.value;
-        }}
+        onInput={(event) => (draft.message.value = event.currentTarget.value)}
         onPaste={(event) => void draft.images.attach([...(event.clipboardData?.files ?? [])])}
         onKeyDown={(event) => {
           if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void send();

@@ -20,9 +20,7 @@ function viewOfAddress(): View {
 export function useView(): readonly [view: View, show: (view: View) => void] {
   const view = useSignal(viewOfAddress());
   useEffect(() => {
-    const follow = () => {
-      view.value = viewOfAddress();
-    };
+    const follow = () => (view.value = viewOfAddress());
     addEventListener('popstate', follow);
     return () => removeEventListener('popstate', follow);
   }, []);

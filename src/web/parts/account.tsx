@@ -259,9 +259,7 @@ function CommitsSection({ own, settings }: PartProps) {
         <input
           type="checkbox"
           checked={namesAgent.value}
-          onChange={(event) => {
-            namesAgent.value = event.currentTarget.checked;
-          }}
+          onChange={(event) => (namesAgent.value = event.currentTarget.checked)}
         />
         Name the agent as co-author
       </label>
@@ -290,12 +288,7 @@ function ModelSection({ own, settings }: PartProps) {
         placeholder={`The default, ${settings.default_llm_model ?? 'that of the agent'}`}
       />
       {settings.own_llm_model !== null && (
-        <button
-          class="small"
-          onClick={() => {
-            model.value = '';
-          }}
-        >
+        <button class="small" onClick={() => (model.value = '')}>
           Use the default
         </button>
       )}

@@ -170,12 +170,7 @@ function File({ change: { path, status }, files, isLive, isSplit, onComment }: F
   }, [path, status, isLive, isOpen.value, attempt.value, files.revision.value]);
   const lines = opened.value?.diff.lines;
   return (
-    <details
-      class="changed-file"
-      onToggle={(event) => {
-        isOpen.value = event.currentTarget.open;
-      }}
-    >
+    <details class="changed-file" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
         <span class={`file-status file-${status.toLowerCase()}`}>{statuses[status]}</span>
         <span class="file-path">

@@ -31,9 +31,7 @@ const FileButton = ({ path, label, opened }: FileButtonProps) => (
       type="button"
       class="tree-file"
       aria-current={opened.value === path}
-      onClick={() => {
-        opened.value = path;
-      }}
+      onClick={() => (opened.value = path)}
     >
       <SourceText>{label}</SourceText>
     </button>
@@ -60,12 +58,7 @@ function FolderItem({ paths, folder, name, opened }: FolderItemProps) {
   );
   return (
     <li>
-      <details
-        open={isOpen.value}
-        onToggle={(event) => {
-          isOpen.value = event.currentTarget.open;
-        }}
-      >
+      <details open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
         <summary>
           <SourceText>{name}</SourceText>
         </summary>
@@ -245,9 +238,7 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
               aria-label="Find a file"
               placeholder="Find a file"
               value={filter.value}
-              onInput={(event) => {
-                filter.value = event.currentTarget.value;
-              }}
+              onInput={(event) => (filter.value = event.currentTarget.value)}
             />
             {matches === undefined ? (
               <FolderList paths={list} folder="" opened={opened} />

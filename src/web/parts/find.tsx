@@ -140,9 +140,7 @@ export function Find({ history, onClose }: FindProps) {
   const hits = present?.hits.value ?? [];
   const hit = hits[place.value];
   const state = present?.state.value;
-  const go = (to: number) => {
-    place.value = (to + hits.length) % hits.length;
-  };
+  const go = (to: number) => (place.value = (to + hits.length) % hits.length);
   const start = () => {
     if (text.peek().trim() === '') return;
     search.peek()?.stop();
@@ -208,9 +206,7 @@ export function Find({ history, onClose }: FindProps) {
         placeholder="Find in all events"
         maxLength={500}
         value={text.value}
-        onInput={(event) => {
-          text.value = event.currentTarget.value;
-        }}
+        onInput={(event) => (text.value = event.currentTarget.value)}
       />
       <span class="find-buttons">
         <button type="submit" class="small">

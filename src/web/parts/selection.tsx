@@ -160,9 +160,7 @@ function ActionButton({ action, shortcut }: ActionButtonProps) {
       type="button"
       class={action === 'delete' ? 'danger' : ''}
       aria-keyshortcuts={shortcut}
-      onClick={() => {
-        page.selection.wanted.value = action;
-      }}
+      onClick={() => (page.selection.wanted.value = action)}
     >
       {manyActions[action].label} {count === all ? all : `${count} of ${all}`}
       <kbd aria-hidden="true">{shortcut}</kbd>

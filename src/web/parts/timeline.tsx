@@ -91,12 +91,7 @@ const commandsOf = (row: Row, namespace: string): string => {
 function InTheCluster({ row }: { readonly row: Row }) {
   const isOpen = useSignal(false);
   return (
-    <details
-      class="kubectl"
-      onToggle={(event) => {
-        isOpen.value = event.currentTarget.open;
-      }}
-    >
+    <details class="kubectl" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>In the cluster</summary>
       {isOpen.value && (
         <Loaded<Resources>

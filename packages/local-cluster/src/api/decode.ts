@@ -1,4 +1,5 @@
 import {
+  arrayAt,
   isObject,
   numberAt,
   objectAt,
@@ -20,8 +21,6 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 interface DecodeOptions {
   readonly validation: FieldValidation;
   readonly warn: (text: string) => void;
-  /** Paths of keys that the body contains twice. */
-  readonly duplicates?: readonly string[];
 }
 
 /** Returns the paths of the fields that the kind does not define. */
@@ -52,11 +51,7 @@ export function decode(body: Json, resource: ApiResource, options: DecodeOptions
   const typed = { ...body, apiVersion, kind: resource.kind };
   const unknown: string[] = [];
   const pruned = prune(typed, resource.schema, unknown);
-  const { duplicates = [] } = options;
-  const texts = [
-    ...duplicates.map((field) => `duplicate field ${JSON.stringify(field)}`),
-    ...unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
-  ];
+  const texts = unknown.map((field) => `unknown field ${JSON.stringify(field)}`);
   if (texts.length > 0) reportFields(texts, resource, options);
   const known = isObject(pruned) ? pruned : typed;
   const object = resource.builtin ? decodeBuiltin(known, resource) : decodeCustom(known, resource);
@@ -122,7 +117,7 @@ function decodeCustom(object: JsonObject, resource: ApiResource): JsonObject {
 
 /** Options of a request, validated as in apimachinery `metav1/validation`. */
 
-type Kind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions' | 'ListOptions';
+type Kind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions';
 
 const invalidOption = (kind: Kind, text: string): StatusError =>
   new StatusError(422, 'Invalid', `${kind}.meta.k8s.io "" is invalid: ${text}`);
@@ -163,112 +158,26 @@ export function validationOf(query: URLSearchParams, method: string): FieldValid
   );
 }
 
-const maxManagerBytes = 128;
-
-/**
- * Returns the field manager of a request, '' when the request names none. @throws StatusError 422
- * for an invalid name
- */
-export function fieldManagerOf(query: URLSearchParams, method: string): string {
-  const name = query.get('fieldManager') ?? '';
-  if (Buffer.byteLength(name) > maxManagerBytes)
-    throw invalidOption(
-      kindOf(method),
-      `fieldManager: Too long: may not be more than ${maxManagerBytes} bytes`,
-    );
-  if (/[\p{C}\p{Zl}\p{Zp}]/u.test(name))
-    throw invalidOption(
-      kindOf(method),
-      `fieldManager: Invalid value: ${JSON.stringify(name)}: should only contain printable characters`,
-    );
-  return name;
-}
-
-export function rejectForce(query: URLSearchParams): void {
-  if (query.get('force') !== null)
-    throw invalidOption(
-      'PatchOptions',
-      'force: Forbidden: may not be specified for non-apply patch',
-    );
-}
-
-const policies = ['Background', 'Foreground', 'Orphan'];
-
-/** Options of a deletion from the body, or from the query as older clients send them. */
+/** Options of a deletion from its body; a dry run may also be asked for by the query. */
 export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');
   const resourceVersion = stringAt(preconditions, 'resourceVersion');
-  const queried = query.get('gracePeriodSeconds');
-  const grace =
-    numberAt(sent, 'gracePeriodSeconds') ?? (queried === null ? undefined : Number(queried));
-  const orphans = isObject(sent) ? sent['orphanDependents'] : undefined;
-  const named = stringAt(sent, 'propagationPolicy') ?? query.get('propagationPolicy') ?? undefined;
-  if (named !== undefined && typeof orphans === 'boolean') {
+  const grace = numberAt(sent, 'gracePeriodSeconds');
+  const policy = stringAt(sent, 'propagationPolicy') ?? 'Background';
+  if (policy !== 'Background') {
     throw invalidOption(
       'DeleteOptions',
-      `propagationPolicy: Invalid value: ${JSON.stringify(named)}: orphanDependents and deletionPropagation cannot be both set`,
+      `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Background"`,
     );
   }
-  const policy = named ?? (orphans === true ? 'Orphan' : undefined);
-  if (policy !== undefined && !policies.includes(policy)) {
-    throw invalidOption(
-      'DeleteOptions',
-      `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan", "nil"`,
-    );
-  }
-  const dryRun =
-    isObject(sent) && Array.isArray(sent['dryRun'])
-      ? sent['dryRun'].map(String)
-      : query.getAll('dryRun');
   return {
-    dryRun: dryRunOf(dryRun, 'DeleteOptions'),
+    dryRun: dryRunOf(
+      [...arrayAt(sent, 'dryRun').map(String), ...query.getAll('dryRun')],
+      'DeleteOptions',
+    ),
     ...(uid === undefined ? {} : { uid }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
     ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),
-    ...(policy === undefined ? {} : { propagationPolicy: policy }),
   };
-}
-
-const forbidden = 'Forbidden: resourceVersionMatch is forbidden';
-const unsupported = (match: string, supported: string): string =>
-  `Unsupported value: ${JSON.stringify(match)}: supported values: ${supported}`;
-const refuseIf = (refused: boolean, text: string, field = 'resourceVersionMatch'): void => {
-  if (refused) throw invalidOption('ListOptions', `${field}: ${text}`);
-};
-
-/** @throws StatusError 422 for an invalid combination of options */
-export function checkWatchOptions(query: URLSearchParams): void {
-  const match = query.get('resourceVersionMatch') ?? '';
-  if (query.get('sendInitialEvents') === null) {
-    refuseIf(match !== '', `${forbidden} for watch unless sendInitialEvents is provided`);
-    return;
-  }
-  refuseIf(
-    match === '',
-    'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-  );
-  refuseIf(match !== 'NotOlderThan', unsupported(match, '"NotOlderThan"'));
-}
-
-/** @throws StatusError 422 for an invalid combination of options */
-export function checkListOptions(query: URLSearchParams): void {
-  const match = query.get('resourceVersionMatch') ?? '';
-  const version = query.get('resourceVersion') ?? '';
-  refuseIf(
-    query.get('sendInitialEvents') !== null,
-    'Forbidden: sendInitialEvents is forbidden for list',
-    'sendInitialEvents',
-  );
-  if (match === '') return;
-  refuseIf(
-    match !== 'Exact' && match !== 'NotOlderThan',
-    unsupported(match, '"Exact", "NotOlderThan", ""'),
-  );
-  refuseIf(version === '', `${forbidden} unless resourceVersion is provided`);
-  refuseIf((query.get('continue') ?? '') !== '', `${forbidden} when continue is provided`);
-  refuseIf(
-    match === 'Exact' && version === '0',
-    'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-  );
 }

@@ -4,7 +4,6 @@ import type { ApiResource } from '../registry/api-resource.ts';
 import type { Change } from '../storage/changes.ts';
 import { withMeta, withoutFinalizer, type ApiObject, namespacesKey } from './api-object.ts';
 import type { PlaneContext } from './context.ts';
-import { foreground, orphan } from './deletion.ts';
 import type { Timer } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import {
@@ -186,7 +185,8 @@ export class DeferredWork {
 const separator = '\0';
 const idOf = (resource: string, namespace: string, name: string): string =>
   [resource, namespace, name].join(separator);
-/** Deletes objects whose last owner is gone, and completes foreground and orphaning deletions. */
+
+/** Deletes objects whose last owner is gone. */
 export class GarbageCollector {
   readonly #context: PlaneContext;
   readonly #work: DeferredWork;
@@ -205,11 +205,7 @@ export class GarbageCollector {
       for (const { object } of this.#context.store.list(resource)) {
         const id = idOf(resource, object.metadata.namespace ?? '', object.metadata.name);
         this.#index(id, undefined, object);
-        if (
-          object.metadata.ownerReferences !== undefined ||
-          object.metadata.deletionTimestamp !== undefined
-        )
-          this.#work.add(id);
+        if (object.metadata.ownerReferences !== undefined) this.#work.add(id);
       }
     }
   }
@@ -224,14 +220,10 @@ export class GarbageCollector {
     this.#index(id, before?.object, deleted ? undefined : after.object);
     if (deleted) {
       for (const dependent of this.#dependents.get(metadata.uid) ?? []) this.#work.add(dependent);
-      for (const reference of metadata.ownerReferences ?? [])
-        this.#visitOwner(reference, namespace);
       return;
     }
-    const owned =
-      metadata.ownerReferences !== undefined &&
-      !equal(metadata.ownerReferences, before?.object.metadata.ownerReferences);
-    if (owned || metadata.deletionTimestamp !== undefined) this.#work.add(id);
+    if (!equal(metadata.ownerReferences, before?.object.metadata.ownerReferences))
+      this.#work.add(id);
   }
 
   #index(id: string, before: ApiObject | undefined, after: ApiObject | undefined): void {
@@ -251,108 +243,36 @@ export class GarbageCollector {
     }
   }
 
-  #visitOwner(reference: OwnerReference, namespace: string): void {
-    const resource = this.#resourceOf(reference);
-    if (resource !== undefined)
-      this.#work.add(idOf(resource.key, resource.namespaced ? namespace : '', reference.name));
-  }
-
   #resourceOf({ apiVersion, kind }: OwnerReference): ApiResource | undefined {
     const slash = apiVersion.indexOf('/');
     return this.#context.registry.byKind(slash === -1 ? '' : apiVersion.slice(0, slash), kind);
   }
 
-  #find(id: string): { resource: ApiResource; object: ApiObject } | undefined {
-    const [key = '', namespace = '', name = ''] = id.split(separator);
-    const resource = this.#context.registry.byKey(key);
-    const stored = this.#context.store.get(key, namespace, name);
-    return resource === undefined || stored === undefined
-      ? undefined
-      : { resource, object: stored.object };
-  }
-
-  #dependentsOf(uid: string) {
-    return [...(this.#dependents.get(uid) ?? [])].flatMap((id) => {
-      const found = this.#find(id);
-      return found === undefined ? [] : [{ id, ...found }];
-    });
-  }
-
+  /** Deletes an object without a present owner, or removes the references to absent owners. */
   #visit(id: string): void {
-    const found = this.#find(id);
-    if (found === undefined) return;
-    const { resource, object } = found;
-    const { finalizers = [], deletionTimestamp } = object.metadata;
-    if (deletionTimestamp !== undefined) {
-      if (finalizers.includes(orphan)) this.#orphanDependents(resource, object);
-      else if (finalizers.includes(foreground)) this.#deleteDependents(resource, object);
-      return;
-    }
-    if ((object.metadata.ownerReferences ?? []).length > 0) this.#reconcileOwners(resource, object);
+    const { registry, store, writer } = this.#context;
+    const [key = '', namespace = '', name = ''] = id.split(separator);
+    const resource = registry.byKey(key);
+    const object = store.get(key, namespace, name)?.object;
+    if (resource === undefined || object === undefined) return;
+    const { uid, deletionTimestamp, ownerReferences = [] } = object.metadata;
+    if (deletionTimestamp !== undefined) return;
+    const kept = ownerReferences.filter((reference) => this.#isPresent(reference, namespace));
+    if (kept.length === ownerReferences.length) return;
+    if (kept.length > 0) writer.store(resource, withMeta(object, { ownerReferences: kept }));
+    else writer.delete(resource, object, { uid });
   }
 
-  #orphanDependents(resource: ApiResource, owner: ApiObject): void {
-    for (const dependent of this.#dependentsOf(owner.metadata.uid))
-      this.#dropOwners(dependent.resource, dependent.object, [owner.metadata.uid]);
-    this.#context.writer.store(resource, withoutFinalizer(owner, orphan));
-  }
-
-  #deleteDependents(resource: ApiResource, owner: ApiObject): void {
-    const dependents = this.#dependentsOf(owner.metadata.uid);
-    const blocking = dependents.filter(({ object }) =>
-      object.metadata.ownerReferences?.some(
-        ({ uid, blockOwnerDeletion }) => uid === owner.metadata.uid && blockOwnerDeletion === true,
-      ),
-    );
-    for (const { id, object } of dependents)
-      if (object.metadata.deletionTimestamp === undefined) this.#work.add(id);
-    if (blocking.length === 0)
-      this.#context.writer.store(resource, withoutFinalizer(owner, foreground));
-  }
-
-  /** Deletes an object or removes owner references, depending on the state of the owners. */
-  #reconcileOwners(resource: ApiResource, object: ApiObject): void {
-    const references = object.metadata.ownerReferences ?? [];
-    const states = references.map((reference) => ({
-      uid: reference.uid,
-      state: this.#stateOf(reference, object.metadata.namespace),
-    }));
-    const gone = states.filter(({ state }) => state !== 'present').map(({ uid }) => uid);
-    if (gone.length === 0) return;
-    if (gone.length < references.length) {
-      this.#dropOwners(resource, object, gone);
-      return;
-    }
-    const waited = states.some(({ state }) => state === 'waiting');
-    const policy =
-      waited && this.#dependents.has(object.metadata.uid) ? 'Foreground' : 'Background';
-    this.#context.writer.delete(resource, object, {
-      uid: object.metadata.uid,
-      propagationPolicy: policy,
-    });
-  }
-
-  #stateOf(
-    reference: OwnerReference,
-    namespace: string | undefined,
-  ): 'present' | 'waiting' | 'absent' {
+  #isPresent(reference: OwnerReference, namespace: string): boolean {
     const resource = this.#resourceOf(reference);
     // Owners of a kind that is not served count as present, because deleting an object whose owner
     // may exist would lose data.
-    if (resource === undefined) return 'present';
+    if (resource === undefined) return true;
     const owner = this.#context.store.get(
       resource.key,
-      resource.namespaced ? (namespace ?? '') : '',
+      resource.namespaced ? namespace : '',
       reference.name,
-    )?.object.metadata;
-    if (owner?.uid !== reference.uid) return 'absent';
-    return owner.deletionTimestamp !== undefined && owner.finalizers?.includes(foreground) === true
-      ? 'waiting'
-      : 'present';
-  }
-
-  #dropOwners(resource: ApiResource, object: ApiObject, uids: readonly string[]): void {
-    const kept = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
-    this.#context.writer.store(resource, withMeta(object, { ownerReferences: kept }));
+    );
+    return owner?.object.metadata.uid === reference.uid;
   }
 }

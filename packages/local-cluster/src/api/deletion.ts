@@ -9,7 +9,6 @@ export interface DeleteOptions {
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly gracePeriodSeconds?: number;
-  readonly propagationPolicy?: string;
 }
 
 export interface Deletion {
@@ -20,8 +19,6 @@ export interface Deletion {
 
 /** Namespaces that always exist and cannot be deleted. */
 export const protectedNamespaces = ['default', 'kube-system'];
-export const foreground = 'foregroundDeletion';
-export const orphan = 'orphan';
 
 /** @throws StatusError for an object that must not be deleted, or with other preconditions */
 export function checkDeletion(
@@ -48,21 +45,19 @@ export function checkDeletion(
 export function deleted(
   resource: ApiResource,
   object: ApiObject,
-  { gracePeriodSeconds, propagationPolicy }: DeleteOptions,
+  { gracePeriodSeconds }: DeleteOptions,
   nowMs: number,
 ): Deletion {
-  const { finalizers, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
-  const { generation } = object.metadata;
+  const { generation, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   const own = resource.graceSeconds?.(object) ?? 0;
   // An object with a grace period of 0, such as a pod without a node, is deleted at once, whatever
   // the client requests.
   const grace = own === 0 ? 0 : Math.max(0, gracePeriodSeconds ?? own);
-  const held = withMeta(object, { finalizers: finalizersFor(finalizers, propagationPolicy) });
-  if (grace === 0 && !isHeld(held)) return { object, gone: true };
+  if (grace === 0 && !isHeld(object)) return { object, gone: true };
   const again = deletionTimestamp !== undefined;
   // A repeated deletion may shorten the grace period and never extends it.
-  if (again && grace >= deletionGracePeriodSeconds) return { object: held, gone: false };
-  const deleting = withMeta(held, {
+  if (again && grace >= deletionGracePeriodSeconds) return { object, gone: false };
+  const deleting = withMeta(object, {
     deletionTimestamp: timestampOf(nowMs + grace * 1000),
     deletionGracePeriodSeconds: grace,
     ...(generation === undefined || again ? {} : { generation: generation + 1 }),
@@ -84,14 +79,4 @@ export function isHeld(object: ApiObject): boolean {
     Array.isArray(own) &&
     own.length > 0
   );
-}
-
-function finalizersFor(
-  present: readonly string[] = [],
-  policy: string | undefined,
-): readonly string[] {
-  const rest = present.filter((name) => name !== orphan && name !== foreground);
-  if (policy === 'Foreground') return [...rest, foreground];
-  if (policy === 'Orphan') return [...rest, orphan];
-  return policy === 'Background' ? rest : present;
 }

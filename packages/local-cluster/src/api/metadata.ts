@@ -37,11 +37,6 @@ const nameRules: Readonly<Record<ApiResource['nameRule'], NameRule>> = {
     max: 63,
     text: `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${label}')`,
   },
-  label1035: {
-    pattern: /^[a-z]([-a-z0-9]*[a-z0-9])?$/,
-    max: 63,
-    text: `a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`,
-  },
 };
 
 export function nameErrors(
@@ -112,9 +107,9 @@ function annotationErrors(annotations: JsonObject): FieldError[] {
   return errors;
 }
 
-function ownerErrors(references: readonly OwnerReference[]): FieldError[] {
-  const errors = references.flatMap((reference) => [
-    ...(['apiVersion', 'kind', 'name', 'uid'] as const)
+const ownerErrors = (references: readonly OwnerReference[]): FieldError[] =>
+  references.flatMap((reference) =>
+    (['apiVersion', 'kind', 'name', 'uid'] as const)
       .filter((key) => ((reference[key] as string | undefined) ?? '') === '')
       .map((key) =>
         invalidValue(
@@ -123,34 +118,7 @@ function ownerErrors(references: readonly OwnerReference[]): FieldError[] {
           key === 'apiVersion' ? 'version must not be empty' : 'must not be empty',
         ),
       ),
-    ...(reference.kind === 'Event' && /^(v1|events\.k8s\.io\/.*)$/.test(reference.apiVersion)
-      ? [
-          wrongOwner(
-            reference,
-            `/${reference.apiVersion}, Kind=Event is disallowed from being an owner`,
-          ),
-        ]
-      : []),
-  ]);
-  const controllers = references.filter(({ controller }) => controller === true);
-  const [first, second] = controllers;
-  if (first !== undefined && second !== undefined) {
-    const names = [first, second].map(({ kind, name }) => `${kind}/${name}`);
-    errors.push(
-      wrongOwner(
-        references,
-        `Only one reference can have Controller set to true. Found "true" in references for ${names.join(' and ')}`,
-      ),
-    );
-  }
-  return errors;
-}
-
-const wrongOwner = (shown: Json, why: string): FieldError => ({
-  field: 'metadata.ownerReferences',
-  reason: 'FieldValueInvalid',
-  message: `Invalid value: ${JSON.stringify(shown)}: ${why}`,
-});
+  );
 
 const standardFinalizers: ReadonlySet<string> = new Set([
   'orphan',
@@ -208,23 +176,6 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
     ? [required('metadata.name', 'name or generateName is required')]
     : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
-
-/** Warnings about new finalizers of a custom object, valid but not domain-qualified. */
-export const finalizerWarnings = (
-  { finalizers = [] }: Meta,
-  old: Meta | undefined,
-): readonly string[] =>
-  finalizers
-    .filter(
-      (name) =>
-        !name.includes('/') &&
-        !standardFinalizers.has(name) &&
-        old?.finalizers?.includes(name) !== true,
-    )
-    .map(
-      (name) =>
-        `metadata.finalizers: ${JSON.stringify(name)}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`,
-    );
 
 /** Removes nulls, absent to Go, except from the schema of a custom resource (null defaults). */
 export function dropNulls(value: Json): Json {

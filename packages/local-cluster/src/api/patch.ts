@@ -1,5 +1,4 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
-import { parse as parseYaml } from 'yaml';
 import { isDeeperThan } from '@conversation-operator/base/json-text';
 import {
   isArray,
@@ -47,25 +46,17 @@ const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
 /** Maximum depth of a body: beyond any useful object, and safe for recursive functions. */
 const maxDepth = 1000;
 
-function parsed(parse: () => Json): Json {
+export function parseJson(text: string): Json {
   try {
-    return parse();
+    const value = JSON.parse(text) as Json;
+    if (isDeeperThan(value, maxDepth)) throw new RangeError('exceeded max depth');
+    return value;
   } catch (error) {
     throw badRequest(
       `error decoding the body: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
 }
-
-export const parseJson = (text: string): Json =>
-  parsed(() => {
-    const value = JSON.parse(text) as Json;
-    if (isDeeperThan(value, maxDepth)) throw new RangeError('exceeded max depth');
-    return value;
-  });
-
-export const parseYamlBody = (text: string): Json =>
-  parsed(() => parseYaml(text, { maxAliasCount: 100 }) as Json);
 
 /**
  * Returns the object after a patch. @throws StatusError 415 for a patch type that

@@ -8,18 +8,12 @@ import type { PlaneContext } from './context.ts';
 import {
   decode,
   unknownFields,
-  checkListOptions,
-  checkWatchOptions,
   deleteOptions,
-  fieldManagerOf,
   isTrue,
-  rejectForce,
   validationOf,
   writeOptions,
 } from './decode.ts';
-import { finalizerWarnings } from './metadata.ts';
-import { repeatedNames } from '@conversation-operator/base/json-text';
-import { parseJson, parseYamlBody, patched } from './patch.ts';
+import { parseJson, patched } from './patch.ts';
 import {
   type PlaneRequest,
   type PlaneResponse,
@@ -53,28 +47,16 @@ const contentTypeOf = ({ headers }: PlaneRequest): string =>
   headers?.['content-type']?.split(';')[0]?.trim() ?? '';
 
 export function bodyOf({ request }: ResourceRequest): Json {
-  const { body = '' } = request;
   const type = contentTypeOf(request);
-  if (type === '' || type === 'application/json') return parseJson(body);
-  if (type === 'application/yaml' || type === 'text/yaml' || type === 'application/x-yaml')
-    return parseYamlBody(body);
-  throw unsupportedMediaType(['application/json', 'application/yaml']);
+  if (type === '' || type === 'application/json') return parseJson(request.body ?? '');
+  throw unsupportedMediaType(['application/json']);
 }
 
 const decoded = (scope: ResourceRequest, body: Json): JsonObject =>
   decode(body, scope.resource, {
     validation: validationOf(scope.query, scope.request.method),
     warn: (text) => scope.warnings.push(text),
-    duplicates: duplicatesIn(scope),
   });
-
-/** Duplicate keys of the body; none for a patch, from which the checked object is computed. */
-function duplicatesIn({ request, query }: ResourceRequest): readonly string[] {
-  const { body = '', method } = request;
-  if (method === 'PATCH' || validationOf(query, method) === 'Ignore' || !body.startsWith('{'))
-    return [];
-  return [...new Set(repeatedNames(body))];
-}
 
 const serializerOf = ({ resource, context, query, request }: ResourceRequest) =>
   negotiatedSerializer({
@@ -100,7 +82,6 @@ const nameIn = ({ path }: ResourceRequest): string => path.name ?? '';
 export function list(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   if (isTrue(query.get('watch'))) return watch(scope);
-  checkListOptions(query);
   const selection = selectionOf(resource, path, query);
   return listResponse(scope, listPage(context.store, { resource, selection, query }));
 }
@@ -124,14 +105,9 @@ function listResponse(
 function watch(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const serializer = serializerOf(scope);
-  const asked = query.get('sendInitialEvents');
-  const sendInitial = isTrue(asked ?? 'false');
+  const sendInitial = isTrue(query.get('sendInitialEvents') ?? 'false');
   const bookmarks = isTrue(query.get('allowWatchBookmarks') ?? 'false');
-  checkWatchOptions(query);
   const version = parseVersion(query.get('resourceVersion')) ?? 0;
-  // Without a version, a watch starts with the current state, unless the client declines that.
-  const unversioned = asked === null ? undefined : context.store.revision;
-  const start = version === 0 ? unversioned : version;
   const seconds = Number(query.get('timeoutSeconds') ?? 0);
   const timeoutMs =
     seconds > 0 ? seconds * 1000 : (minWatchSeconds + context.random() * minWatchSeconds) * 1000;
@@ -139,7 +115,8 @@ function watch(scope: ResourceRequest): PlaneResponse {
     resource,
     selection: selectionOf(resource, path, query),
     serializer,
-    version: sendInitial ? undefined : start,
+    // Without a version, a watch starts with the current state.
+    version: sendInitial || version === 0 ? undefined : version,
     bookmarks,
     markInitial: sendInitial && bookmarks,
     timeoutMs: Math.min(timeoutMs, maxWatchMs),
@@ -148,9 +125,7 @@ function watch(scope: ResourceRequest): PlaneResponse {
 }
 
 export const read = (scope: ResourceRequest): PlaneResponse =>
-  isTrue(scope.query.get('watch') ?? 'false')
-    ? watch(scope)
-    : objectResponse(scope, 200, objectIn(scope));
+  objectResponse(scope, 200, objectIn(scope));
 
 export function create(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path } = scope;
@@ -158,23 +133,13 @@ export function create(scope: ResourceRequest): PlaneResponse {
   const namespace = resource.namespaced ? path.namespace : undefined;
   if (resource.namespaced && namespace === undefined) throw methodNotAllowed();
   negotiate(scope.request.headers?.['accept']);
-  fieldManagerOf(scope.query, scope.request.method);
   const made = context.writer.create(
     resource,
     namespace,
     decoded(scope, body),
     writeOptions(scope.query, scope.request.method),
   );
-  warnOfFinalizers(scope, made, undefined);
   return objectResponse(scope, 201, made);
-}
-
-function warnOfFinalizers(
-  { resource, warnings }: ResourceRequest,
-  object: ApiObject,
-  old: ApiObject | undefined,
-): void {
-  if (!resource.builtin) warnings.push(...finalizerWarnings(object.metadata, old?.metadata));
 }
 
 const partOf = ({ path }: ResourceRequest): Part =>
@@ -182,12 +147,10 @@ const partOf = ({ path }: ResourceRequest): Part =>
 
 function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: Part): ApiObject {
   const { context, resource } = scope;
-  const updated = context.writer.update(resource, old, sent, part, {
+  return context.writer.update(resource, old, sent, part, {
     ...writeOptions(scope.query, scope.request.method),
     isPatch: scope.request.method === 'PATCH',
   });
-  warnOfFinalizers(scope, updated, old);
-  return updated;
 }
 
 export function replace(scope: ResourceRequest): PlaneResponse {
@@ -201,7 +164,6 @@ export function replace(scope: ResourceRequest): PlaneResponse {
 export function patch(scope: ResourceRequest): PlaneResponse {
   const { resource } = scope;
   const type = contentTypeOf(scope.request);
-  rejectForce(scope.query);
   const old = objectIn(scope);
   const result = patched(old, type, scope.request.body ?? '', resource);
   const unknown =
@@ -223,7 +185,6 @@ const deleteBody = (scope: ResourceRequest): Json =>
 const returnDeleted: ReadonlySet<string> = new Set([
   '/pods',
   '/persistentvolumeclaims',
-  '/services',
   '/serviceaccounts',
 ]);
 
@@ -236,15 +197,6 @@ export function remove(scope: ResourceRequest): PlaneResponse {
   );
   if (!gone || returnDeleted.has(resource.key)) return objectResponse(scope, 200, object);
   return jsonResponse(200, deletedStatus(resource, object.metadata));
-}
-
-export function removeAll(scope: ResourceRequest): PlaneResponse {
-  const { context, resource, path, query } = scope;
-  const selection = selectionOf(resource, path, query);
-  const page = listPage(context.store, { resource, selection, query });
-  const options = deleteOptions(query, deleteBody(scope));
-  for (const { object } of page.items) context.writer.delete(resource, object, options);
-  return listResponse(scope, page);
 }
 
 export function scale(scope: ResourceRequest): PlaneResponse {
@@ -304,17 +256,4 @@ function scheduled(pod: ApiObject, now: string): JsonObject {
       { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: now },
     ],
   };
-}
-
-/** Handles POST pods/{name}/eviction as a deletion, because there are no disruption budgets. */
-export function evict(scope: ResourceRequest): PlaneResponse {
-  const { context, resource } = scope;
-  const options = objectAt(bodyOf(scope), 'deleteOptions');
-  const grace = options?.['gracePeriodSeconds'];
-  context.writer.delete(
-    resource,
-    podIn(scope),
-    typeof grace === 'number' ? { gracePeriodSeconds: grace } : {},
-  );
-  return jsonResponse(201, success);
 }

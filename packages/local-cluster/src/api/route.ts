@@ -2,7 +2,7 @@ import { type OpenApi, discoveryResponse } from '../discovery/discovery.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import type { PlaneContext } from './context.ts';
 import { logResponse } from './pod-logs.ts';
-import { bind, evict, type ResourceRequest } from './resource-handler.ts';
+import { bind, type ResourceRequest } from './resource-handler.ts';
 import {
   parseResourcePath,
   type PlaneRequest,
@@ -17,7 +17,7 @@ import { badRequest, methodNotAllowed, noSuchResource } from './status-error.ts'
 type Handler = (scope: ResourceRequest) => PlaneResponse;
 type Methods = Readonly<Record<string, Handler>>;
 
-const collection: Methods = { GET: handler.list, POST: handler.create, DELETE: handler.removeAll };
+const collection: Methods = { GET: handler.list, POST: handler.create };
 const object: Methods = {
   GET: handler.read,
   PUT: handler.replace,
@@ -29,7 +29,6 @@ const scale: Methods = { GET: handler.scale, PUT: handler.scale, PATCH: handler.
 
 const podParts: Readonly<Record<string, Methods>> = {
   binding: { POST: bind },
-  eviction: { POST: evict },
   log: {
     GET: ({ context, resource, path, query, request }) =>
       logResponse(context.writer.get(resource, path.namespace, path.name ?? ''), query, {

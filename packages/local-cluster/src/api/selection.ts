@@ -1,7 +1,7 @@
 import type { ApiResource } from '../registry/api-resource.ts';
 import type { Change, Stored } from '../storage/changes.ts';
 import type { ApiObject } from './api-object.ts';
-import { type Json, isObject, numberAt, stringAt } from '../json/json.ts';
+import { type Json, numberAt, stringAt } from '../json/json.ts';
 import { findAll, parseJsonPath, type JsonPath } from '../json/json-path.ts';
 import type { ResourcePath } from './request.ts';
 import { badRequest, expired, StatusError, tooLargeVersion } from './status-error.ts';
@@ -160,14 +160,14 @@ export function eventIn(selection: Selection, change: Change): SelectedEvent | u
 }
 
 interface ContinueToken {
-  /** Version of the continued list. Undefined: expired, the current state follows. */
-  readonly version: number | undefined;
+  /** Version of the continued list. */
+  readonly version: number;
   /** Key of the last object that the server has sent. */
   readonly after: string;
 }
 
 const encodeContinue = ({ version, after }: ContinueToken): string =>
-  Buffer.from(JSON.stringify({ v: version ?? -1, k: after })).toString('base64url');
+  Buffer.from(JSON.stringify({ v: version, k: after })).toString('base64url');
 
 /** @throws StatusError 400 for a text that is not a continue token of this server */
 function decodeContinue(text: string): ContinueToken {
@@ -175,8 +175,7 @@ function decodeContinue(text: string): ContinueToken {
     const token = JSON.parse(Buffer.from(text, 'base64url').toString()) as Json;
     const version = numberAt(token, 'v');
     const after = stringAt(token, 'k');
-    if (isObject(token) && version !== undefined && after !== undefined)
-      return { version: version === -1 ? undefined : version, after };
+    if (version !== undefined && after !== undefined) return { version, after };
   } catch {
     // The error follows below.
   }
@@ -184,9 +183,6 @@ function decodeContinue(text: string): ContinueToken {
     'invalid continue token: continue key is not valid: the token does not come from this server',
   );
 }
-
-const tooOld =
-  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.';
 
 export function parseVersion(text: string | null): number | undefined {
   if (text === null || text === '') return undefined;
@@ -208,30 +204,23 @@ interface Source {
   readonly items: Iterable<Stored>;
 }
 
-/** Items of the current state, of an older version, or of the rest of a continued list. */
+/** Items of the current state, or of the rest of a continued list. */
 function sourceOf(
   store: ObjectStore,
   { resource, selection: { namespace }, query }: ListRequest,
 ): Source {
   const token = query.get('continue');
-  const version = parseVersion(query.get('resourceVersion'));
-  const match = query.get('resourceVersionMatch');
   if (token !== null && token !== '') {
-    if (version !== undefined && version !== 0)
-      throw badRequest('specifying resource version is not allowed when using continue');
-    const { version: begun, after } = decodeContinue(token);
-    const at = begun ?? store.revision;
-    const items = store.listAt(resource.key, at, namespace, after);
-    if (items === undefined) throw expired(tooOld, encodeContinue({ version: undefined, after }));
-    return { version: at, items };
-  }
-  if (version !== undefined && version > store.revision)
-    throw tooLargeVersion(version, store.revision);
-  if (match === 'Exact' && version !== undefined) {
-    const items = store.listAt(resource.key, version, namespace);
-    if (items === undefined) throw expired(`The resourceVersion for the provided list is too old.`);
+    const { version, after } = decodeContinue(token);
+    const items = store.listAt(resource.key, version, namespace, after);
+    if (items === undefined)
+      throw expired(
+        'The provided continue parameter is too old to display a consistent list result.',
+      );
     return { version, items };
   }
+  const version = parseVersion(query.get('resourceVersion')) ?? 0;
+  if (version > store.revision) throw tooLargeVersion(version, store.revision);
   return { version: store.revision, items: store.list(resource.key, namespace) };
 }
 

@@ -1,13 +1,11 @@
-import { stringify } from 'yaml';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { ApiObject } from './api-object.ts';
-import { badRequest, notAcceptable } from './status-error.ts';
+import { notAcceptable } from './status-error.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import type { Stored } from '../storage/changes.ts';
 
 interface NegotiatedMediaType {
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata';
-  readonly format: 'json' | 'yaml';
   readonly contentType: string;
 }
 
@@ -27,45 +25,34 @@ export const parseAccept = (accept: string): readonly MediaRange[] =>
     };
   });
 
-const plainJson: NegotiatedMediaType = {
-  as: 'Object',
-  format: 'json',
-  contentType: 'application/json',
-};
+const plainJson: NegotiatedMediaType = { as: 'Object', contentType: 'application/json' };
 
 function supportedMediaType({ type, parameters }: MediaRange): NegotiatedMediaType | undefined {
   const { as, g, v } = parameters;
   if (as !== undefined) {
     if (type !== 'application/json' || g !== 'meta.k8s.io' || v !== 'v1') return undefined;
     const contentType = `application/json;as=${as};g=meta.k8s.io;v=v1`;
-    if (as === 'Table') return { as, format: 'json', contentType: 'application/json' };
+    if (as === 'Table') return { as, contentType: 'application/json' };
     return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList'
-      ? { as: 'PartialObjectMetadata', format: 'json', contentType }
+      ? { as: 'PartialObjectMetadata', contentType }
       : undefined;
   }
-  if (type === 'application/json' || type === '*/*' || type === 'application/*') return plainJson;
-  if (type === 'application/yaml')
-    return { as: 'Object', format: 'yaml', contentType: 'application/yaml' };
-  return undefined;
+  return type === 'application/json' || type === '*/*' || type === 'application/*'
+    ? plainJson
+    : undefined;
 }
-
-const cache = new Map<string, NegotiatedMediaType>();
 
 /** Returns the first supported media type that the client accepts. @throws StatusError 406 */
 export function negotiate(accept: string | undefined): NegotiatedMediaType {
   if (accept === undefined || accept === '') return plainJson;
-  const known = cache.get(accept);
-  if (known !== undefined) return known;
   const mediaType = parseAccept(accept)
     .map(supportedMediaType)
     .find((candidate) => candidate !== undefined);
   if (mediaType === undefined) throw notAcceptable();
-  // Clients use few different headers, so the cache ignores headers beyond its limit.
-  if (cache.size < 100) cache.set(accept, mediaType);
   return mediaType;
 }
 
-type IncludeObject = 'None' | 'Metadata' | 'Object';
+type IncludeObject = 'Metadata' | 'Object';
 
 const partialMetadata = ({ metadata }: ApiObject) => ({
   kind: 'PartialObjectMetadata',
@@ -96,10 +83,6 @@ function tableOf(
     readonly headers?: boolean;
   },
 ) {
-  const objectOf = (object: ApiObject) => {
-    if (options.include === 'None') return {};
-    return { object: options.include === 'Object' ? object : partialMetadata(object) };
-  };
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
@@ -107,7 +90,7 @@ function tableOf(
     columnDefinitions: options.headers === false ? null : definitionsOf(resource),
     rows: objects.map((object) => ({
       cells: resource.columns.map(({ cell }) => cell(object, options.nowMs)),
-      ...objectOf(object),
+      object: options.include === 'Object' ? object : partialMetadata(object),
     })),
   };
 }
@@ -135,23 +118,19 @@ interface Options {
   readonly accept: string | undefined;
 }
 
-function includeOf(text: string | null): IncludeObject {
-  if (text === null || text === '' || text === 'Metadata') return 'Metadata';
-  if (text === 'None' || text === 'Object') return text;
-  throw badRequest(
-    `invalid includeObject ${JSON.stringify(text)}: supported are None, Metadata, Object`,
-  );
-}
-
 /** @throws StatusError 406 for an unsupported media type */
 export function negotiatedSerializer(options: Options): Serializer {
   const mediaType = negotiate(options.accept);
   const { resource, clock } = options;
   if (mediaType.as === 'Table')
-    return tableSerializer(resource, clock, includeOf(options.includeObject));
-  if (mediaType.as === 'PartialObjectMetadata') return metadataSerializer(mediaType.contentType);
-  const json = jsonSerializer(resource);
-  return mediaType.format === 'json' ? json : yamlSerializer(json);
+    return tableSerializer(
+      resource,
+      clock,
+      options.includeObject === 'Object' ? 'Object' : 'Metadata',
+    );
+  return mediaType.as === 'PartialObjectMetadata'
+    ? metadataSerializer(mediaType.contentType)
+    : jsonSerializer(resource);
 }
 
 const jsonSerializer = (resource: ApiResource): Serializer => {
@@ -168,14 +147,6 @@ const jsonSerializer = (resource: ApiResource): Serializer => {
     event: (object, json) => json ?? JSON.stringify(object),
   };
 };
-
-const yamlSerializer = (json: Serializer): Serializer => ({
-  ...json,
-  key: 'yaml',
-  contentType: 'application/yaml',
-  object: (object) => stringify(object),
-  list: (items, metadata) => stringify(JSON.parse(json.list(items, metadata))),
-});
 
 const metadataSerializer = (contentType: string): Serializer => ({
   key: 'metadata',

@@ -25,28 +25,25 @@ export class StatusError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
-  /** Token with which an expired list continues. */
-  readonly continueToken: string | undefined;
 
   constructor(
     code: number,
     reason: string,
     message: string,
     details?: StatusDetails,
-    options?: ErrorOptions & { readonly continueToken?: string },
+    options?: ErrorOptions,
   ) {
     super(message, options);
     this.code = code;
     this.reason = reason;
     this.details = details;
-    this.continueToken = options?.continueToken;
   }
 
   get status() {
     return {
       kind: 'Status',
       apiVersion: 'v1',
-      metadata: this.continueToken === undefined ? {} : { continue: this.continueToken },
+      metadata: {},
       status: 'Failure',
       message: this.message,
       ...(this.reason === '' ? {} : { reason: this.reason }),
@@ -130,14 +127,7 @@ export const forbidden = (
 export const badRequest = (message: string): StatusError =>
   new StatusError(400, 'BadRequest', message);
 export const unauthorized = (): StatusError => new StatusError(401, 'Unauthorized', 'Unauthorized');
-export const expired = (message: string, continueToken?: string): StatusError =>
-  new StatusError(
-    410,
-    'Expired',
-    message,
-    undefined,
-    continueToken === undefined ? {} : { continueToken },
-  );
+export const expired = (message: string): StatusError => new StatusError(410, 'Expired', message);
 export const noSuchResource = (): StatusError =>
   new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
 export const methodNotAllowed = (): StatusError =>
@@ -151,7 +141,7 @@ export const notAcceptable = (): StatusError =>
   new StatusError(
     406,
     'NotAcceptable',
-    'only the following media types are accepted: application/json, application/yaml',
+    'only the following media types are accepted: application/json',
   );
 export const unsupportedMediaType = (accepted: readonly string[]): StatusError =>
   new StatusError(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { parseAccept } from '../api/serializer.ts';
-import { noSuchResource } from '../api/status-error.ts';
+import { notAcceptable, noSuchResource } from '../api/status-error.ts';
 import { jsonResponse, type PlaneResponse } from '../api/request.ts';
 import {
   apiVersionOf,
@@ -11,16 +11,7 @@ import {
 import { openApiOfBuiltin } from '../registry/builtin-schema.ts';
 import type { Schema } from '../schema/structural-schema.ts';
 
-const objectVerbs = [
-  'create',
-  'delete',
-  'deletecollection',
-  'get',
-  'list',
-  'patch',
-  'update',
-  'watch',
-];
+const objectVerbs = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
 const partVerbs = ['get', 'patch', 'update'];
 
 const subresourcesOf = (resource: ApiResource) => {
@@ -34,61 +25,8 @@ const subresourcesOf = (resource: ApiResource) => {
   ];
 };
 
-const versionOf = (group: ApiGroup) => ({
-  groupVersion: apiVersionOf(group),
-  version: group.version,
-});
-
 const optional = <T>(key: string, values: readonly T[]) =>
   values.length > 0 ? { [key]: values } : {};
-
-/** Returns the storage version hash, which clients only compare for equality. */
-const storageHash = (group: string, version: string, kind: string): string =>
-  createHash('sha256')
-    .update(`${group}/${version}/${kind}`)
-    .digest()
-    .subarray(0, 8)
-    .toString('base64');
-
-const legacyEntries = (resource: ApiResource) => {
-  const { group, version, plural, namespaced, kind } = resource;
-  return [
-    {
-      name: plural,
-      singularName: resource.singular,
-      namespaced,
-      kind,
-      verbs: objectVerbs,
-      ...optional('shortNames', resource.shortNames),
-      ...optional('categories', resource.categories),
-      storageVersionHash: storageHash(group, version, kind),
-    },
-    ...subresourcesOf(resource).map((part) => ({
-      name: `${plural}/${part.name}`,
-      singularName: '',
-      namespaced,
-      kind: part.kind,
-      verbs: part.verbs,
-      ...(part.kind === kind ? {} : { group: part.group, version: part.version }),
-    })),
-  ];
-};
-
-function legacyResources(found: ApiGroup | undefined) {
-  if (found === undefined) throw noSuchResource();
-  return {
-    kind: 'APIResourceList',
-    apiVersion: 'v1',
-    groupVersion: versionOf(found).groupVersion,
-    resources: found.resources.flatMap(legacyEntries),
-  };
-}
-
-const legacyGroup = (found: ApiGroup) => ({
-  name: found.group,
-  versions: [versionOf(found)],
-  preferredVersion: versionOf(found),
-});
 
 const aggregatedEntry = (resource: ApiResource) => ({
   resource: resource.plural,
@@ -135,53 +73,21 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
     .find((version) => version === 'v2' || version === 'v2beta1');
 }
 
-/** Answers the paths of discovery; undefined for any other path. */
+/** Answers the paths of aggregated discovery; undefined for any other path. @throws StatusError 406 */
 export function discoveryResponse(
   path: string,
   accept: string | undefined,
   registry: Registry,
 ): PlaneResponse | undefined {
-  const parts = path.split('/').filter((part) => part !== '');
-  const [root, group, version] = parts;
-  if (
-    (root !== 'api' && root !== 'apis') ||
-    parts.length > 3 ||
-    (root === 'api' && parts.length > 2)
-  )
-    return undefined;
-  const groups = registry.groups();
-  if (parts.length === 1) {
-    const shown = groups.filter((entry) => (entry.group === '') === (root === 'api'));
-    const form = aggregatedVersion(accept);
-    if (form !== undefined) {
-      return jsonResponse(
-        200,
-        aggregated(shown, form),
-        `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`,
-      );
-    }
-    if (root === 'apis')
-      return jsonResponse(200, {
-        kind: 'APIGroupList',
-        apiVersion: 'v1',
-        groups: shown.map(legacyGroup),
-      });
-    return jsonResponse(200, {
-      kind: 'APIVersions',
-      versions: ['v1'],
-      serverAddressByClientCIDRs: [],
-    });
-  }
-  if (root === 'api')
-    return jsonResponse(
-      200,
-      legacyResources(groups.find((entry) => entry.group === '' && entry.version === group)),
-    );
-  const found = groups.find((entry) => entry.group === group);
-  if (version !== undefined)
-    return jsonResponse(200, legacyResources(found?.version === version ? found : undefined));
-  if (found === undefined) throw noSuchResource();
-  return jsonResponse(200, { kind: 'APIGroup', apiVersion: 'v1', ...legacyGroup(found) });
+  if (path !== '/api' && path !== '/apis') return undefined;
+  const version = aggregatedVersion(accept);
+  if (version === undefined) throw notAcceptable();
+  const groups = registry.groups().filter(({ group }) => (group === '') === (path === '/api'));
+  return jsonResponse(
+    200,
+    aggregated(groups, version),
+    `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
+  );
 }
 
 const prefix = '#/components/schemas/';
@@ -257,6 +163,7 @@ const writeParameters = [
   ),
 ];
 
+/** The paths by which kubectl explains a kind, and finds out that it may leave validation to the server. */
 function pathsOf(resource: ApiResource): Record<string, unknown> {
   const base =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
@@ -277,26 +184,8 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
   });
   return {
     ...(resource.namespaced ? { [`${base}/${resource.plural}`]: { get: reading('list') } } : {}),
-    [collection]: {
-      get: reading('list'),
-      post: writing('post'),
-      delete: reading('deletecollection'),
-    },
-    [`${collection}/{name}`]: {
-      get: reading('get'),
-      put: writing('put'),
-      patch: writing('patch'),
-      delete: reading('delete'),
-    },
-    ...Object.fromEntries(
-      [
-        ...(resource.hasStatus ? ['status'] : []),
-        ...(resource.scale === undefined ? [] : ['scale']),
-      ].map((part) => [
-        `${collection}/{name}/${part}`,
-        { get: reading('get'), put: writing('put'), patch: writing('patch') },
-      ]),
-    ),
+    [collection]: { get: reading('list'), post: writing('post') },
+    [`${collection}/{name}`]: { get: reading('get'), patch: writing('patch') },
   };
 }
 

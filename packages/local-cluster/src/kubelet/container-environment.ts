@@ -10,7 +10,7 @@ import {
   persistentVolumeClaims,
 } from '@conversation-operator/kube/core';
 import type { ResourceDefinition } from '@conversation-operator/kube/object';
-import { mkdir, realpath, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { pathSegment, type NodeFolder } from './node.ts';
 
@@ -146,16 +146,14 @@ export async function dataOf(
   );
 }
 
-interface Mount {
-  readonly mountPath: string;
+interface Source {
   readonly folder: string;
   /** Uid of the claim that the folder belongs to, if any. */
   readonly claimUid?: string;
 }
 
-interface Source {
-  readonly path: string;
-  readonly claimUid?: string;
+interface Mount extends Source {
+  readonly mountPath: string;
 }
 
 type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
@@ -207,42 +205,27 @@ export async function prepareMounts(
 ): Promise<readonly Mount[]> {
   const volumes = new Map((pod.spec?.volumes ?? []).map((volume) => [volume.name, volume]));
   const mounts: Mount[] = [];
-  for (const { name, mountPath, subPath = '' } of container.volumeMounts ?? []) {
+  for (const { name, mountPath, subPath } of container.volumeMounts ?? []) {
     const volume = volumes.get(name);
     if (volume === undefined)
       throw new ContainerConfigError(
         `volume "${name}" of the container is not a volume of the pod`,
       );
-    const { path, ...claim } = await sourceOf(pod, volume, client, folder);
-    mounts.push({
-      mountPath: trimmed(posix.join('/', mountPath)),
-      folder: subPath === '' ? path : await below(path, subPath),
-      ...claim,
-    });
+    if (subPath !== undefined) throw new ContainerConfigError('a subPath is not supported');
+    const source = await sourceOf(pod, volume, client, folder);
+    mounts.push({ mountPath: trimmed(posix.join('/', mountPath)), ...source });
   }
   return mounts;
-}
-
-async function below(root: string, subPath: string): Promise<string> {
-  const path = posix.normalize(subPath);
-  if (posix.isAbsolute(path) || path.split('/').includes('..'))
-    throw new ContainerConfigError('subPath must be relative and without ".."');
-  const folder = join(root, path);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const [realRoot, real] = await Promise.all([realpath(root), realpath(folder)]);
-  if (!`${real}/`.startsWith(`${realRoot}/`))
-    throw new ContainerConfigError('subPath leads out of its volume');
-  return folder;
 }
 
 async function sourceOf(
   pod: Pod,
   volume: Volume,
   client: KubeClient,
-  folder: NodeFolder,
+  nodeFolder: NodeFolder,
 ): Promise<Source> {
   const namespace = pod.metadata.namespace ?? '';
-  const own = join(folder.pod(pod.metadata.uid), 'volumes', pathSegment(volume.name));
+  const own = join(nodeFolder.pod(pod.metadata.uid), 'volumes', pathSegment(volume.name));
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName } = volume.persistentVolumeClaim;
     const claim = await found(client.get(persistentVolumeClaims, namespace, claimName));
@@ -250,21 +233,21 @@ async function sourceOf(
       throw new ContainerConfigError(`persistentvolumeclaim "${claimName}" not found`);
     if (claim.status?.phase !== 'Bound')
       throw new ContainerConfigError(`persistentvolumeclaim "${claimName}" is not bound yet`);
-    return { path: folder.volume(claim.metadata.uid), claimUid: claim.metadata.uid };
+    return { folder: nodeFolder.volume(claim.metadata.uid), claimUid: claim.metadata.uid };
   }
   if (volume.emptyDir !== undefined) {
     await mkdir(own, { recursive: true, mode: 0o700 });
-    return { path: own };
+    return { folder: own };
   }
   const { secret, configMap } = volume;
   if (secret?.secretName !== undefined) {
     const { secretName: name, optional = false, items } = secret;
     await writeFiles(own, await dataOf(client, namespace, 'Secret', { name, optional }), items);
-    return { path: own };
+    return { folder: own };
   }
   if (configMap?.name !== undefined) {
     await writeFiles(own, await dataOf(client, namespace, 'ConfigMap', configMap), configMap.items);
-    return { path: own };
+    return { folder: own };
   }
   throw new ContainerConfigError(
     `volume "${volume.name}": the local kubelet supports only persistentVolumeClaim, emptyDir, secret and configMap volumes`,

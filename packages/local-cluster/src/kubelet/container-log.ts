@@ -1,5 +1,5 @@
 import { createReadStream, existsSync, mkdirSync } from 'node:fs';
-import { open, readFile, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { open, readFile, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { EventEmitter, once } from 'node:events';
 import type { Logger } from '@conversation-operator/base/logger';
@@ -44,6 +44,7 @@ export class ContainerLog {
   #running = false;
   #size = 0;
   #version = 0;
+  #rotations = 0;
   #last: Promise<void> = Promise.resolve();
   #failing = false;
 
@@ -80,6 +81,7 @@ export class ContainerLog {
         await this.#file.close();
         this.#file = undefined;
         await rename(this.#path, older(this.#path));
+        this.#rotations += 1;
         this.#file = await open(this.#path, 'a', 0o600);
         this.#size = 0;
       }
@@ -110,54 +112,33 @@ export class ContainerLog {
   ): AsyncIterable<Uint8Array> {
     const files = [older(path), path].filter((part) => existsSync(part));
     const starts = await startsOfTail(files, tailLines);
-    if (!follow || previous) {
-      for (const [index, part] of files.entries()) {
-        const start = starts[index] ?? 0;
-        if (!signal.aborted) yield* createReadStream(part, { start }) as AsyncIterable<Uint8Array>;
-      }
-      return;
+    for (const [index, part] of files.entries()) {
+      const start = starts[index] ?? 0;
+      if (follow && !previous && part === path) yield* this.#follow(start, signal);
+      else if (!signal.aborted)
+        yield* createReadStream(part, { start }) as AsyncIterable<Uint8Array>;
     }
-    yield* this.#follow(path, files[0] ?? path, await startsByInode(files, starts), signal);
   }
 
-  async *#follow(
-    path: string,
-    first: string,
-    starts: ReadonlyMap<number, number>,
-    signal: AbortSignal,
-  ): AsyncIterable<Uint8Array> {
+  /** Reads until the run ends, or, as in Kubernetes, until the file is rotated. */
+  async *#follow(start: number, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    const rotations = this.#rotations;
     const buffer = Buffer.alloc(64 * 1024);
-    let file = await open(first, 'r');
-    try {
-      let inode = (await file.stat()).ino;
-      let position = starts.get(inode) ?? 0;
-      while (!signal.aborted) {
-        // Both values are read before the file, so that the next iteration reads everything that is
-        // written later.
-        const running = this.#running;
-        const version = this.#version;
-        const current = await inodeOf(path);
-        const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
-        if (bytesRead > 0) {
-          position += bytesRead;
-          yield Uint8Array.from(buffer.subarray(0, bytesRead));
-          continue;
-        }
-        // A rotated file that was read to its end receives no more data.
-        const next = current === inode ? undefined : await successor(path, inode);
-        if (next !== undefined) {
-          await file.close();
-          file = next;
-          inode = (await file.stat()).ino;
-          position = starts.get(inode) ?? 0;
-          continue;
-        }
-        if (!running) return;
-        if (version === this.#version)
-          await once(this.#changes, 'change', { signal }).catch(() => undefined);
+    await using file = await open(this.#path, 'r');
+    for (let position = start; !signal.aborted;) {
+      // The state is read before the file, so that the next iteration reads everything that is
+      // written later.
+      const isOver = !this.#running || this.#rotations !== rotations;
+      const version = this.#version;
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+      if (bytesRead > 0) {
+        position += bytesRead;
+        yield Uint8Array.from(buffer.subarray(0, bytesRead));
+        continue;
       }
-    } finally {
-      await file.close();
+      if (isOver) return;
+      if (version === this.#version)
+        await once(this.#changes, 'change', { signal }).catch(() => undefined);
     }
   }
 
@@ -177,39 +158,6 @@ export class ContainerLog {
     );
     return this.#last;
   }
-}
-
-const inodeOf = (path: string): Promise<number | undefined> =>
-  stat(path).then(
-    ({ ino }) => ino,
-    () => undefined,
-  );
-
-const startsByInode = async (
-  files: readonly string[],
-  starts: readonly number[],
-): Promise<ReadonlyMap<number, number>> =>
-  new Map(
-    await Promise.all(
-      files.map(async (file, index) => [(await stat(file)).ino, starts[index] ?? 0] as const),
-    ),
-  );
-
-/** Opens the successor of a file that is no longer at `path`; undefined during a rotation. */
-async function successor(path: string, inode: number): Promise<FileHandle | undefined> {
-  const opened = (file: string) => open(file, 'r').catch(() => undefined);
-  // The files are opened in this order, because a rotation in between moves the newer file to the
-  // path that is opened second.
-  const newer = await opened(path);
-  const aside = await opened(older(path));
-  if (aside !== undefined && (await aside.stat()).ino !== inode) {
-    // Two rotations have happened: the followed file was dropped, and this file came directly after
-    // it.
-    await newer?.close();
-    return aside;
-  }
-  await aside?.close();
-  return newer;
 }
 
 async function moved(from: string, to: string): Promise<void> {

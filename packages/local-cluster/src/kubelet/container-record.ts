@@ -86,10 +86,7 @@ export const Waiting = {
 /** Exit code of a process that SIGKILL ended, also reported for runs whose end was not observed. */
 export const killedExitCode = 137;
 
-export const isSidecar = (container: Container): boolean => container.restartPolicy === 'Always';
-
-export const restartPolicyOf = (pod: Pod, container: Container): string =>
-  container.restartPolicy ?? pod.spec?.restartPolicy ?? 'Always';
+export const restartPolicyOf = (pod: Pod): string => pod.spec?.restartPolicy ?? 'Always';
 
 export const initContainersOf = (pod: Pod): readonly Container[] => pod.spec?.initContainers ?? [];
 export const mainContainersOf = (pod: Pod): readonly Container[] => pod.spec?.containers ?? [];

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Container, Pod } from '@conversation-operator/kube/core';
 import type { ContainerLog } from './container-log.ts';
-import { type ProbeOutcome, Prober, type ProbeKind, probeError } from './prober.ts';
+import { Prober, type ProbeKind, probeError } from './prober.ts';
 import type { ProcessExit, ProcessRunner, RunningProcess, NodeSettings } from './options.ts';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -59,6 +58,10 @@ export async function launchOf(
   const imageName = container.image ?? '';
   const image = Object.hasOwn(images, imageName) ? images[imageName] : undefined;
   if (image === undefined) throw new UnknownImageError(imageName, Object.keys(images));
+  if (container.restartPolicy !== undefined)
+    throw new ContainerConfigError(
+      'containers with a restartPolicy of their own are not supported',
+    );
   for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
     const error = probeError(probe, container);
     if (error !== undefined) throw new ContainerConfigError(error);
@@ -116,8 +119,6 @@ export interface ContainerRunOptions {
   readonly onUnhealthy: (message: string) => void;
 }
 
-const maxExecOutputChars = 1024;
-
 export class ContainerRun {
   readonly exited: Promise<ProcessExit>;
   readonly #process: RunningProcess;
@@ -146,11 +147,7 @@ export class ContainerRun {
     this.#process = process;
     this.#clock = clock;
     this.#prober = new Prober({
-      target: {
-        container,
-        podIP,
-        exec: (command, timeoutMs) => this.#exec(options, command, timeoutMs),
-      },
+      target: { container, podIP },
       clock,
       onChange,
       onFailure: (kind: ProbeKind, detail) => onUnhealthy(`${kind} probe failed: ${detail}`),
@@ -190,32 +187,5 @@ export class ContainerRun {
 
   kill(): void {
     this.#process.kill();
-  }
-
-  async #exec(
-    { runner, launch, runId, clock }: ContainerRunOptions,
-    command: readonly string[],
-    timeoutMs: number,
-  ): Promise<ProbeOutcome> {
-    let printed = '';
-    try {
-      const process = await runner.start({
-        ...launch,
-        command,
-        // The command has an id of its own, because its end must not end the container.
-        runId: `${runId}.${randomUUID()}`,
-        output: (chunk) => {
-          if (printed.length < maxExecOutputChars) printed += Buffer.from(chunk).toString();
-          return Promise.resolve();
-        },
-      });
-      const timer = clock.after(timeoutMs, () => process.kill());
-      void this.exited.then(() => process.kill());
-      const { exitCode } = await process.exited;
-      timer.cancel();
-      return { ok: exitCode === 0, detail: printed.slice(0, maxExecOutputChars).trim() };
-    } catch (error) {
-      return { ok: false, detail: error instanceof Error ? error.message : String(error) };
-    }
   }
 }

@@ -3,7 +3,6 @@ import {
   goDuration,
   Waiting,
   initContainersOf,
-  isSidecar,
   mainContainersOf,
   restartPolicyOf,
   type ContainerRecord,
@@ -12,8 +11,6 @@ import {
 
 export interface Plan {
   readonly start: readonly string[];
-  /** Containers to stop: sidecars of a finished pod. */
-  readonly stop: readonly string[];
   /** Reasons and messages of waiting containers that differ from their records. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
   /** Delay until the next back-off ends; undefined when none is pending. */
@@ -40,9 +37,9 @@ function verdictOn(
         return { kind: 'retry', dueAtMs: state.retryAtMs };
       return { kind: 'start' };
     case 'terminated': {
-      const policy = restartPolicyOf(pod, container);
+      const policy = restartPolicyOf(pod);
       const succeeded = state.run.exitCode === 0;
-      const isInit = initContainersOf(pod).includes(container) && !isSidecar(container);
+      const isInit = initContainersOf(pod).includes(container);
       if (succeeded && (isInit || policy !== 'Always')) return { kind: 'done' };
       if (!succeeded && policy === 'Never') return { kind: 'failed' };
       const dueAtMs = state.finishedAtMs + record.backOff;
@@ -56,7 +53,7 @@ function verdictOn(
 /**
  * Returns the next steps of a kubelet for a pod: init containers run one after the other, then all
  * other containers together, and each container restarts by the restart policy of the pod after its
- * back-off. A sidecar (an init container that always restarts) counts as done once it has started.
+ * back-off.
  */
 export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   const start: string[] = [];
@@ -76,54 +73,29 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
     if (verdict.kind === 'backOff' || verdict.kind === 'retry') dueAt.push(verdict.dueAtMs);
     return verdict;
   };
-  const plan = (stop: readonly string[]): Plan => ({
+  const isReady = (container: Container): boolean => check(container).kind === 'done';
+  if (!isOver(pod, records) && initContainersOf(pod).every(isReady))
+    mainContainersOf(pod).forEach(check);
+  return {
     start,
-    stop,
     waiting,
     ...(dueAt.length === 0 ? {} : { nextInMs: Math.min(...dueAt) - nowMs }),
-  });
-
-  const inits = initContainersOf(pod);
-  const mains = mainContainersOf(pod);
-  const sidecars = inits.filter(isSidecar);
-  if (isOver(pod, records))
-    return plan(
-      sidecars
-        .filter(({ name }) => records.get(name)?.state.kind === 'running')
-        .map(({ name }) => name),
-    );
-  const begun = mains.some(({ name }) => records.get(name)?.ran === true);
-  for (const container of inits) {
-    const verdict = check(container);
-    const state = records.get(container.name)?.state;
-    const passed = isSidecar(container)
-      ? begun || (state?.kind === 'running' && state.started)
-      : verdict.kind === 'done';
-    if (!passed) return plan([]);
-  }
-  mains.forEach(check);
-  return plan([]);
+  };
 }
 
-/** Returns whether no container of the pod will ever run again, apart from sidecars. */
+/** Returns whether no container of the pod will ever run again. */
 export function isOver(pod: Pod, records: Records): boolean {
   const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
     const state = records.get(container.name)?.state;
     return state?.kind === 'terminated' && exitCodes(state.run.exitCode);
   };
-  const initFailed = initContainersOf(pod).some(
-    (container) =>
-      restartPolicyOf(pod, container) === 'Never' && ended(container, (exitCode) => exitCode !== 0),
-  );
-  if (initFailed) return true;
+  const policy = restartPolicyOf(pod);
+  if (policy === 'Always') return false;
+  const failed = (container: Container) => ended(container, (exitCode) => exitCode !== 0);
+  if (policy === 'Never' && initContainersOf(pod).some(failed)) return true;
   const mains = mainContainersOf(pod);
   return (
     mains.length > 0 &&
-    mains.every((container) => {
-      const policy = restartPolicyOf(pod, container);
-      return (
-        policy !== 'Always' && ended(container, (exitCode) => policy === 'Never' || exitCode === 0)
-      );
-    })
+    mains.every((container) => ended(container, (exitCode) => policy === 'Never' || exitCode === 0))
   );
 }

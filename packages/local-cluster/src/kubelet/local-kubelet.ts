@@ -52,9 +52,9 @@ interface Running {
  * pods that still exist.
  *
  * Processes are not isolated: they run as this user, see its files, and are separated by convention
- * only. Resource limits, lifecycle hooks, security contexts, host paths, ephemeral containers,
- * readiness gates and gRPC probes are not supported. A pod whose server binds 0.0.0.0 takes the
- * port from every other pod; the variable HOST contains the address to bind.
+ * only. Sidecars, probes other than httpGet, resource limits, lifecycle hooks, security contexts,
+ * host paths, ephemeral containers and readiness gates are not supported. A pod whose server binds
+ * 0.0.0.0 takes the port from every other pod; the variable HOST contains the address to bind.
  */
 export class LocalKubelet {
   readonly #options: LocalKubeletOptions;
@@ -110,7 +110,7 @@ export class LocalKubelet {
     const probe = await addresses.reserve();
     await probe.release();
     const runner: ProcessRunner =
-      this.#options.runner ?? new LocalRunner({ nodeId, runsDir: folder.runs, clock, logger });
+      this.#options.runner ?? new LocalRunner({ nodeId, clock, logger });
     await runner.recover();
     stack.defer(() => runner.close());
     await reportNode({ client, clock, name, ready: true });

@@ -174,10 +174,6 @@ export class NodeFolder {
     return join(this.root, 'volumes');
   }
 
-  get runs(): string {
-    return join(this.root, 'runs');
-  }
-
   pod(uid: string): string {
     return join(this.pods, pathSegment(uid));
   }
@@ -191,7 +187,7 @@ export class NodeFolder {
   }
 
   async create(): Promise<void> {
-    for (const path of [this.root, this.pods, this.volumes, this.runs])
+    for (const path of [this.root, this.pods, this.volumes])
       await mkdir(path, { recursive: true, mode: 0o700 });
   }
 

@@ -97,11 +97,6 @@ export class PodContainers {
     }
   }
 
-  /** Terminates one container within the grace period of the pod. */
-  terminate(name: string): void {
-    this.#runs.get(name)?.terminate(this.#graceMs());
-  }
-
   /** Terminates all containers, by default within the grace period of the pod. */
   terminateAll(graceMs = this.#graceMs()): void {
     this.#stopping = true;

@@ -73,7 +73,6 @@ export class PodRuntime {
       await Promise.all(first.start.map((name) => this.#containers.start(name, address)));
     }
     const plan = this.#plan();
-    for (const name of plan.stop) this.#containers.terminate(name);
     this.#ended ||= isOver(pod, this.#containers.records);
     await this.#report(plan.waiting);
     if (this.#isDone) await this.#releaseAddress();
@@ -110,7 +109,7 @@ export class PodRuntime {
   }
 
   #plan(): Plan {
-    if (this.#isDone) return { start: [], stop: [], waiting: noneWaiting };
+    if (this.#isDone) return { start: [], waiting: noneWaiting };
     const { pod, records } = this.#containers;
     return decide(pod, records, this.#options.settings.clock.monotonic());
   }

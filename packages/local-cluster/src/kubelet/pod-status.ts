@@ -1,7 +1,6 @@
 import type { Container, Pod } from '@conversation-operator/kube/core';
 import {
   initContainersOf,
-  isSidecar,
   isTerminalPhase,
   mainContainersOf,
   restartPolicyOf,
@@ -104,30 +103,20 @@ export function phaseOf({
   const before = previous?.phase ?? 'Pending';
   if (isTerminalPhase(before) || suspended) return before;
   const deleting = pod.metadata.deletionTimestamp !== undefined;
-  const policyOf = (container: Container) => (deleting ? 'Never' : restartPolicyOf(pod, container));
-  const initFailed = initContainersOf(pod).some((container) => {
-    const state = records.get(container.name)?.state;
-    return (
-      policyOf(container) === 'Never' &&
-      !isSidecar(container) &&
-      state?.kind === 'terminated' &&
-      state.run.exitCode !== 0
-    );
+  const policy = deleting ? 'Never' : restartPolicyOf(pod);
+  const initFailed = initContainersOf(pod).some(({ name }) => {
+    const state = records.get(name)?.state;
+    return state?.kind === 'terminated' && state.run.exitCode !== 0;
   });
-  if (initFailed) return 'Failed';
-  const mains = mainContainersOf(pod).map((container) => ({
-    container,
-    record: records.get(container.name),
-  }));
-  const neverRan = mains.some(({ record }) => record?.ran !== true);
-  if (neverRan) return 'Pending';
-  const ended = mains.flatMap(({ record }) =>
+  if (policy === 'Never' && initFailed) return 'Failed';
+  const mains = mainContainersOf(pod).map(({ name }) => records.get(name));
+  if (mains.some((record) => record?.ran !== true)) return 'Pending';
+  const ended = mains.flatMap((record) =>
     record?.state.kind === 'terminated' ? [record.state.run.exitCode] : [],
   );
-  if (ended.length < mains.length) return 'Running';
-  if (mains.some(({ container }) => policyOf(container) === 'Always')) return 'Running';
+  if (ended.length < mains.length || policy === 'Always') return 'Running';
   if (ended.every((exitCode) => exitCode === 0)) return 'Succeeded';
-  return mains.some(({ container }) => policyOf(container) === 'OnFailure') ? 'Running' : 'Failed';
+  return policy === 'OnFailure' ? 'Running' : 'Failed';
 }
 
 interface Verdict {
@@ -142,10 +131,9 @@ const listed = (containers: readonly Container[]): string =>
 
 function initialization({ pod, records }: Observed, phase: string): Omit<Verdict, 'type'> {
   if (phase === 'Succeeded') return { status: 'True', reason: 'PodCompleted' };
-  const incomplete = initContainersOf(pod).filter((container) => {
-    const record = records.get(container.name);
-    if (isSidecar(container)) return record?.state.kind !== 'running' && record?.ran !== true;
-    return !(record?.state.kind === 'terminated' && record.state.run.exitCode === 0);
+  const incomplete = initContainersOf(pod).filter(({ name }) => {
+    const state = records.get(name)?.state;
+    return !(state?.kind === 'terminated' && state.run.exitCode === 0);
   });
   if (incomplete.length === 0) return { status: 'True' };
   const message = `containers with incomplete status: ${listed(incomplete)}`;
@@ -155,8 +143,7 @@ function initialization({ pod, records }: Observed, phase: string): Omit<Verdict
 function readiness({ pod, records }: Observed, phase: string): Omit<Verdict, 'type'> {
   if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' };
   if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' };
-  const serving = [...initContainersOf(pod).filter(isSidecar), ...mainContainersOf(pod)];
-  const unready = serving.filter(({ name }) => {
+  const unready = mainContainersOf(pod).filter(({ name }) => {
     const state = records.get(name)?.state;
     return !(state?.kind === 'running' && state.ready);
   });

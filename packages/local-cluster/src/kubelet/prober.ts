@@ -1,12 +1,11 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { connect } from 'node:net';
 import type { Container } from '@conversation-operator/kube/core';
 
 type Probe = NonNullable<Container['readinessProbe']>;
 
-export interface ProbeOutcome {
+interface ProbeOutcome {
   readonly ok: boolean;
   readonly detail: string;
 }
@@ -14,8 +13,6 @@ export interface ProbeOutcome {
 interface ProbeTarget {
   readonly container: Container;
   readonly podIP: string;
-  /** Runs a command in the container; never rejects. */
-  readonly exec: (command: readonly string[], timeoutMs: number) => Promise<ProbeOutcome>;
 }
 
 /** Number of a port that is given by number or by its name in the container's spec. */
@@ -27,36 +24,20 @@ export function portOf(port: unknown, container: Container): number | undefined 
 
 /** Returns the reason why a probe is not supported; undefined for a supported probe. */
 export function probeError(probe: Probe | undefined, container: Container): string | undefined {
-  if (probe === undefined || probe.exec !== undefined) return undefined;
-  const { httpGet, tcpSocket } = probe;
-  if (httpGet === undefined && tcpSocket === undefined)
-    return 'only httpGet, tcpSocket and exec probes are supported';
-  const port = (httpGet ?? tcpSocket)?.port;
-  return portOf(port, container) === undefined
-    ? `a probe names the port ${String(port)}, which the container does not have`
+  if (probe === undefined) return undefined;
+  const { httpGet } = probe;
+  if (httpGet === undefined) return 'only httpGet probes are supported';
+  return portOf(httpGet.port, container) === undefined
+    ? `a probe names the port ${String(httpGet.port)}, which the container does not have`
     : undefined;
 }
 
-/** Runs a check; status 200 to 399, a connection or exit code 0 is a success. Never rejects. */
-function runProbe(probe: Probe, target: ProbeTarget): Promise<ProbeOutcome> {
-  const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
-  if (probe.exec !== undefined) return target.exec(probe.exec.command ?? [], timeoutMs);
-  if (probe.httpGet !== undefined) return checkHttp(probe.httpGet, target, timeoutMs);
-  if (probe.tcpSocket !== undefined) {
-    return checkTcp(
-      probe.tcpSocket.host ?? target.podIP,
-      portOf(probe.tcpSocket.port, target.container) ?? 0,
-      timeoutMs,
-    );
-  }
-  return Promise.resolve({ ok: false, detail: 'not supported' });
-}
-
-function checkHttp(
-  httpGet: NonNullable<Probe['httpGet']>,
+/** Runs a check; a status from 200 to 399 is a success. Never rejects. */
+function runProbe(
+  { httpGet, timeoutSeconds = 1 }: Probe,
   { container, podIP }: ProbeTarget,
-  timeoutMs: number,
 ): Promise<ProbeOutcome> {
+  if (httpGet === undefined) return Promise.resolve({ ok: false, detail: 'not supported' });
   const { host, path = '/', port, scheme, httpHeaders = [] } = httpGet;
   const options = {
     host: host ?? podIP,
@@ -66,7 +47,7 @@ function checkHttp(
     // process.
     agent: false,
     rejectUnauthorized: false,
-    signal: AbortSignal.timeout(timeoutMs),
+    signal: AbortSignal.timeout(timeoutSeconds * 1000),
     headers: {
       'User-Agent': 'kube-probe/1.34',
       Accept: '*/*',
@@ -90,21 +71,6 @@ function checkHttp(
       // HTTP does not permit the path or a header.
       resolve({ ok: false, detail: error instanceof Error ? error.message : String(error) });
     }
-  });
-}
-
-function checkTcp(host: string, port: number, timeoutMs: number): Promise<ProbeOutcome> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: timeoutMs });
-    const end = (outcome: ProbeOutcome) => {
-      socket.destroy();
-      resolve(outcome);
-    };
-    socket.once('connect', () => end({ ok: true, detail: '' }));
-    socket.once('timeout', () =>
-      end({ ok: false, detail: `dial tcp ${host}:${port}: i/o timeout` }),
-    );
-    socket.once('error', (error) => end({ ok: false, detail: error.message }));
   });
 }
 

@@ -69,7 +69,7 @@ export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> 
   readonly hasGeneration: boolean;
   /** Fields that field selectors may use besides metadata.name and metadata.namespace. */
   readonly selectableFields: ReadonlyMap<string, JsonPath>;
-  readonly nameRule: 'subdomain' | 'label' | 'label1035';
+  readonly nameRule: 'subdomain' | 'label';
   /** Sets defaults that the schema does not express, after the defaults of the schema. */
   readonly defaults?: (object: JsonObject) => JsonObject;
 }

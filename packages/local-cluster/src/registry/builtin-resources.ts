@@ -1,7 +1,7 @@
 import type * as core from '@conversation-operator/kube/core';
 import { ageOf, type KubeObject } from '@conversation-operator/kube/object';
 import { parseJsonPath } from '../json/json-path.ts';
-import { invalidValue, type FieldError, forbiddenField, tooLong } from '../schema/field-error.ts';
+import { invalidValue, type FieldError, tooLong } from '../schema/field-error.ts';
 import {
   type ApiResource,
   type ColumnWithCell,
@@ -15,7 +15,6 @@ import { builtinSchema } from './builtin-schema.ts';
 import { claimColumns, claimDefaults, claimErrors } from './claim.ts';
 import { podColumns, podDefaults, podGraceSeconds, podInitial, podErrors } from './pod.ts';
 import { badRequest } from '../api/status-error.ts';
-import { equal } from '../json/json.ts';
 
 /** Defaults and validation of ConfigMaps and Secrets. */
 
@@ -49,25 +48,13 @@ const bytesOf = (data: Data, encoding: 'utf8' | 'base64'): number =>
     0,
   );
 
-function frozenErrors(object: ConfigMap, old: ConfigMap | undefined): FieldError[] {
-  if (old?.immutable !== true) return [];
-  const why = 'field is immutable when `immutable` is set';
-  return [
-    ...(object.immutable === true ? [] : [forbiddenField('immutable', why)]),
-    ...(['data', 'binaryData'] as const)
-      .filter((field) => !equal(object[field], old[field]))
-      .map((field) => forbiddenField(field, why)),
-  ];
-}
-
-function configMapErrors(map: ConfigMap, old: ConfigMap | undefined): readonly FieldError[] {
+function configMapErrors(map: ConfigMap): readonly FieldError[] {
   const { data, binaryData } = map;
   const bytes = bytesOf(data, 'utf8') + bytesOf(binaryData, 'base64');
   return [
     ...keyErrors(data, 'data'),
     ...keyErrors(binaryData, 'binaryData'),
     ...(bytes > maxBytes ? [tooLong('[]', maxBytes)] : []),
-    ...frozenErrors(map, old),
   ];
 }
 
@@ -79,7 +66,6 @@ function secretErrors(secret: Secret, old: Secret | undefined): readonly FieldEr
     ...(old === undefined || old.type === type
       ? []
       : [invalidValue('type', type, 'field is immutable')]),
-    ...frozenErrors(secret, old),
   ];
 }
 
@@ -185,13 +171,6 @@ const eventFields = [
   'type',
 ];
 
-const eventErrors = ({ involvedObject, metadata }: Event): readonly FieldError[] => {
-  const namespace = involvedObject?.namespace;
-  return namespace === undefined || namespace === metadata.namespace
-    ? []
-    : [invalidValue('involvedObject.namespace', namespace, 'does not match event.namespace')];
-};
-
 type Namespace = Decoded<core.Namespace>;
 
 const namespaceInitial = (namespace: Namespace): Namespace => {
@@ -210,31 +189,8 @@ const nodeReady = ({ status }: Decoded<core.Node>): string =>
     ? 'Ready'
     : 'NotReady';
 
-type Service = Decoded<core.Service>;
-
-const portsOf = ({ spec }: Service): string =>
-  (spec?.ports ?? []).map(({ port = '', protocol = 'TCP' }) => `${port}/${protocol}`).join(',');
-
-const selectorOf = ({ spec }: Service): string =>
-  Object.entries(spec?.selector ?? {})
-    .map(([key, value = '']) => `${key}=${value}`)
-    .join(',');
-
-const leaseErrors = ({ spec }: Decoded<core.Lease>): readonly FieldError[] => {
-  const { leaseDurationSeconds: duration = 1, leaseTransitions: transitions = 0 } = spec ?? {};
-  return [
-    ...(duration <= 0
-      ? [invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0')]
-      : []),
-    ...(transitions < 0
-      ? [invalidValue('spec.leaseTransitions', transitions, 'must be greater than or equal to 0')]
-      : []),
-  ];
-};
-
 const podSubresources = [
   { name: 'binding', kind: 'Binding', verbs: ['create'] },
-  { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
   { name: 'log', kind: 'Pod', verbs: ['get'] },
 ];
 
@@ -278,7 +234,6 @@ export const builtinResources: readonly ApiResource[] = [
   }),
   resource<core.KubeEvent>('Event', 'CoreV1Event', {
     shortNames: ['ev'],
-    validate: eventErrors,
     fields: eventFields,
     columns: eventColumns,
   }),
@@ -300,26 +255,6 @@ export const builtinResources: readonly ApiResource[] = [
       nameColumn,
       columnOf('Data', ({ data, binaryData }) => String(count(data) + count(binaryData))),
       ageColumn,
-    ],
-  }),
-  resource<core.Service>('Service', 'V1Service', {
-    shortNames: ['svc'],
-    categories: ['all'],
-    hasStatus: true,
-    nameRule: 'label1035',
-    defaults: ({ spec, ...service }) => ({
-      ...service,
-      spec: { type: 'ClusterIP', sessionAffinity: 'None', clusterIP: 'None', ...spec },
-    }),
-    initial: (service) => ({ ...service, status: { loadBalancer: {} } }),
-    columns: [
-      nameColumn,
-      columnOf('Type', ({ spec }) => spec?.type),
-      columnOf('Cluster-IP', ({ spec }) => spec?.clusterIP ?? '<none>'),
-      columnOf('External-IP', () => '<none>'),
-      columnOf('Port(s)', (service) => portsOf(service) || '<none>'),
-      ageColumn,
-      columnOf('Selector', (service) => selectorOf(service) || '<none>', 1),
     ],
   }),
   resource<core.ServiceAccount>('ServiceAccount', 'V1ServiceAccount', {
@@ -345,7 +280,6 @@ export const builtinResources: readonly ApiResource[] = [
   }),
   resource<core.Lease>('Lease', 'V1Lease', {
     group: 'coordination.k8s.io',
-    validate: leaseErrors,
     columns: [nameColumn, columnOf('Holder', ({ spec }) => spec?.holderIdentity), ageColumn],
   }),
 ];

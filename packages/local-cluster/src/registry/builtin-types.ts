@@ -9,20 +9,15 @@ export const builtinTypes: Readonly<Record<string, string>> = {
     'action:string apiVersion:string count:integer eventTime:time firstTimestamp:time involvedObject!:V1ObjectReference kind:string lastTimestamp:time message:string metadata!:V1ObjectMeta reason:string related:V1ObjectReference reportingComponent:string reportingInstance:string series:CoreV1EventSeries source:V1EventSource type:string',
   CoreV1EventSeries: 'count:integer lastObservedTime:time',
   CoreV1ResourceClaim: 'name!:string request:string',
-  V1AppArmorProfile: 'localhostProfile:string type!:string',
-  V1Capabilities: 'add:[string] drop:[string]',
-  V1Condition:
-    'lastTransitionTime!:time message!:string observedGeneration:integer reason!:string status!:string type!:string',
   V1ConfigMap:
     'apiVersion:string binaryData:{string} data:{string} immutable:boolean kind:string metadata:V1ObjectMeta',
   V1ConfigMapEnvSource: 'name:string optional:boolean',
   V1ConfigMapKeySelector: 'key!:string name:string optional:boolean',
   V1ConfigMapVolumeSource: 'defaultMode:integer items:[V1KeyToPath] name:string optional:boolean',
   V1Container:
-    'args:[string] command:[string] env:[V1EnvVar] envFrom:[V1EnvFromSource] image:string imagePullPolicy:string lifecycle:V1Lifecycle livenessProbe:V1Probe name!:string ports:[V1ContainerPort] readinessProbe:V1Probe resizePolicy:[V1ContainerResizePolicy] resources:V1ResourceRequirements restartPolicy:string restartPolicyRules:[any] securityContext:V1SecurityContext startupProbe:V1Probe stdin:boolean stdinOnce:boolean terminationMessagePath:string terminationMessagePolicy:string tty:boolean volumeDevices:[V1VolumeDevice] volumeMounts:[V1VolumeMount] workingDir:string',
+    'args:[string] command:[string] env:[V1EnvVar] envFrom:[V1EnvFromSource] image:string imagePullPolicy:string lifecycle:any livenessProbe:V1Probe name!:string ports:[V1ContainerPort] readinessProbe:V1Probe resizePolicy:[any] resources:V1ResourceRequirements restartPolicy:string restartPolicyRules:[any] securityContext:V1SecurityContext startupProbe:V1Probe stdin:boolean stdinOnce:boolean terminationMessagePath:string terminationMessagePolicy:string tty:boolean volumeDevices:[any] volumeMounts:[V1VolumeMount] workingDir:string',
   V1ContainerPort:
     'containerPort!:integer hostIP:string hostPort:integer name:string protocol:string',
-  V1ContainerResizePolicy: 'resourceName!:string restartPolicy!:string',
   V1ContainerState:
     'running:V1ContainerStateRunning terminated:V1ContainerStateTerminated waiting:V1ContainerStateWaiting',
   V1ContainerStateRunning: 'startedAt:time',
@@ -53,15 +48,11 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1EnvFromSource: 'configMapRef:V1ConfigMapEnvSource prefix:string secretRef:V1SecretEnvSource',
   V1EnvVar: 'name!:string value:string valueFrom:V1EnvVarSource',
   V1EnvVarSource:
-    'configMapKeyRef:V1ConfigMapKeySelector fieldRef:V1ObjectFieldSelector fileKeyRef:V1FileKeySelector resourceFieldRef:V1ResourceFieldSelector secretKeyRef:V1SecretKeySelector',
+    'configMapKeyRef:V1ConfigMapKeySelector fieldRef:V1ObjectFieldSelector fileKeyRef:any resourceFieldRef:any secretKeyRef:V1SecretKeySelector',
   V1EventSource: 'component:string host:string',
-  V1ExecAction: 'command:[string]',
-  V1FileKeySelector: 'key!:string optional:boolean path!:string volumeName!:string',
-  V1GRPCAction: 'port!:integer service:string',
   V1HTTPGetAction:
     'host:string httpHeaders:[V1HTTPHeader] path:string port!:IntOrString scheme:string',
   V1HTTPHeader: 'name!:string value!:string',
-  V1HostAlias: 'hostnames:[string] ip!:string',
   V1HostIP: 'ip!:string',
   V1KeyToPath: 'key!:string mode:integer path!:string',
   V1LabelSelector: 'matchExpressions:[V1LabelSelectorRequirement] matchLabels:{string}',
@@ -69,9 +60,6 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1Lease: 'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1LeaseSpec',
   V1LeaseSpec:
     'acquireTime:time holderIdentity:string leaseDurationSeconds:integer leaseTransitions:integer preferredHolder:string renewTime:time strategy:string',
-  V1Lifecycle: 'postStart:V1LifecycleHandler preStop:V1LifecycleHandler stopSignal:string',
-  V1LifecycleHandler:
-    'exec:V1ExecAction httpGet:V1HTTPGetAction sleep:V1SleepAction tcpSocket:V1TCPSocketAction',
   V1LocalObjectReference: 'name:string',
   V1ManagedFieldsEntry:
     'apiVersion:string fieldsType:string fieldsV1:any manager:string operation:string subresource:string time:time',
@@ -101,31 +89,24 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1PersistentVolumeClaim:
     'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1PersistentVolumeClaimSpec status:V1PersistentVolumeClaimStatus',
   V1PersistentVolumeClaimSpec:
-    'accessModes:[string] dataSource:V1TypedLocalObjectReference dataSourceRef:V1TypedObjectReference resources:V1VolumeResourceRequirements selector:V1LabelSelector storageClassName:string volumeAttributesClassName:string volumeMode:string volumeName:string',
+    'accessModes:[string] dataSource:any dataSourceRef:any resources:V1VolumeResourceRequirements selector:V1LabelSelector storageClassName:string volumeAttributesClassName:string volumeMode:string volumeName:string',
   V1PersistentVolumeClaimStatus:
     'accessModes:[string] allocatedResourceStatuses:{string} allocatedResources:{string} capacity:{string} conditions:[any] currentVolumeAttributesClassName:string modifyVolumeStatus:any phase:string',
   V1PersistentVolumeClaimVolumeSource: 'claimName!:string readOnly:boolean',
   V1Pod: 'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1PodSpec status:V1PodStatus',
   V1PodCondition:
     'lastProbeTime:time lastTransitionTime:time message:string observedGeneration:integer reason:string status!:string type!:string',
-  V1PodDNSConfig: 'nameservers:[string] options:[V1PodDNSConfigOption] searches:[string]',
-  V1PodDNSConfigOption: 'name:string value:string',
   V1PodIP: 'ip!:string',
-  V1PodOS: 'name!:string',
-  V1PodReadinessGate: 'conditionType!:string',
   V1PodSchedulingGate: 'name!:string',
   V1PodSecurityContext:
-    'appArmorProfile:V1AppArmorProfile fsGroup:integer fsGroupChangePolicy:string runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxChangePolicy:string seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile supplementalGroups:[integer] supplementalGroupsPolicy:string sysctls:[V1Sysctl] windowsOptions:any',
+    'appArmorProfile:any fsGroup:integer fsGroupChangePolicy:string runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxChangePolicy:string seLinuxOptions:any seccompProfile:any supplementalGroups:[integer] supplementalGroupsPolicy:string sysctls:[any] windowsOptions:any',
   V1PodSpec:
-    'activeDeadlineSeconds:integer affinity:any automountServiceAccountToken:boolean containers!:[V1Container] dnsConfig:V1PodDNSConfig dnsPolicy:string enableServiceLinks:boolean ephemeralContainers:[any] hostAliases:[V1HostAlias] hostIPC:boolean hostNetwork:boolean hostPID:boolean hostUsers:boolean hostname:string hostnameOverride:string imagePullSecrets:[V1LocalObjectReference] initContainers:[V1Container] nodeName:string nodeSelector:{string} os:V1PodOS overhead:{string} preemptionPolicy:string priority:integer priorityClassName:string readinessGates:[V1PodReadinessGate] resourceClaims:[any] resources:V1ResourceRequirements restartPolicy:string runtimeClassName:string schedulerName:string schedulingGates:[V1PodSchedulingGate] schedulingGroup:any securityContext:V1PodSecurityContext serviceAccount:string serviceAccountName:string setHostnameAsFQDN:boolean shareProcessNamespace:boolean subdomain:string terminationGracePeriodSeconds:integer tolerations:[V1Toleration] topologySpreadConstraints:[any] volumes:[V1Volume]',
+    'activeDeadlineSeconds:integer affinity:any automountServiceAccountToken:boolean containers!:[V1Container] dnsConfig:any dnsPolicy:string enableServiceLinks:boolean ephemeralContainers:[any] hostAliases:[any] hostIPC:boolean hostNetwork:boolean hostPID:boolean hostUsers:boolean hostname:string hostnameOverride:string imagePullSecrets:[V1LocalObjectReference] initContainers:[V1Container] nodeName:string nodeSelector:{string} os:any overhead:{string} preemptionPolicy:string priority:integer priorityClassName:string readinessGates:[any] resourceClaims:[any] resources:V1ResourceRequirements restartPolicy:string runtimeClassName:string schedulerName:string schedulingGates:[V1PodSchedulingGate] schedulingGroup:any securityContext:V1PodSecurityContext serviceAccount:string serviceAccountName:string setHostnameAsFQDN:boolean shareProcessNamespace:boolean subdomain:string terminationGracePeriodSeconds:integer tolerations:[V1Toleration] topologySpreadConstraints:[any] volumes:[V1Volume]',
   V1PodStatus:
     'allocatedResources:{string} conditions:[V1PodCondition] containerStatuses:[V1ContainerStatus] ephemeralContainerStatuses:[V1ContainerStatus] extendedResourceClaimStatus:any hostIP:string hostIPs:[V1HostIP] initContainerStatuses:[V1ContainerStatus] message:string nodeAllocatableResourceClaimStatuses:[any] nominatedNodeName:string observedGeneration:integer phase:string podIP:string podIPs:[V1PodIP] qosClass:string reason:string resize:string resourceClaimStatuses:[any] resources:V1ResourceRequirements startTime:time',
   V1Probe:
-    'exec:V1ExecAction failureThreshold:integer grpc:V1GRPCAction httpGet:V1HTTPGetAction initialDelaySeconds:integer periodSeconds:integer successThreshold:integer tcpSocket:V1TCPSocketAction terminationGracePeriodSeconds:integer timeoutSeconds:integer',
-  V1ResourceFieldSelector: 'containerName:string divisor:string resource!:string',
+    'exec:any failureThreshold:integer grpc:any httpGet:V1HTTPGetAction initialDelaySeconds:integer periodSeconds:integer successThreshold:integer tcpSocket:any terminationGracePeriodSeconds:integer timeoutSeconds:integer',
   V1ResourceRequirements: 'claims:[CoreV1ResourceClaim] limits:{string} requests:{string}',
-  V1SELinuxOptions: 'level:string role:string type:string user:string',
-  V1SeccompProfile: 'localhostProfile:string type!:string',
   V1Secret:
     'apiVersion:string data:{string} immutable:boolean kind:string metadata:V1ObjectMeta stringData:{string} type:string',
   V1SecretEnvSource: 'name:string optional:boolean',
@@ -133,27 +114,14 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1SecretVolumeSource:
     'defaultMode:integer items:[V1KeyToPath] optional:boolean secretName:string',
   V1SecurityContext:
-    'allowPrivilegeEscalation:boolean appArmorProfile:V1AppArmorProfile capabilities:V1Capabilities privileged:boolean procMount:string readOnlyRootFilesystem:boolean runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile windowsOptions:any',
+    'allowPrivilegeEscalation:boolean appArmorProfile:any capabilities:any privileged:boolean procMount:string readOnlyRootFilesystem:boolean runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxOptions:any seccompProfile:any windowsOptions:any',
   V1SelectableField: 'jsonPath!:string',
-  V1Service:
-    'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1ServiceSpec status:V1ServiceStatus',
   V1ServiceAccount:
     'apiVersion:string automountServiceAccountToken:boolean imagePullSecrets:[V1LocalObjectReference] kind:string metadata:V1ObjectMeta secrets:[V1ObjectReference]',
-  V1ServicePort:
-    'appProtocol:string name:string nodePort:integer port!:integer protocol:string targetPort:IntOrString',
-  V1ServiceSpec:
-    'allocateLoadBalancerNodePorts:boolean clusterIP:string clusterIPs:[string] externalIPs:[string] externalName:string externalTrafficPolicy:string healthCheckNodePort:integer internalTrafficPolicy:string ipFamilies:[string] ipFamilyPolicy:string loadBalancerClass:string loadBalancerIP:string loadBalancerSourceRanges:[string] ports:[V1ServicePort] publishNotReadyAddresses:boolean selector:{string} sessionAffinity:string sessionAffinityConfig:any trafficDistribution:string type:string',
-  V1ServiceStatus: 'conditions:[V1Condition] loadBalancer:any',
-  V1SleepAction: 'seconds!:integer',
-  V1Sysctl: 'name!:string value!:string',
-  V1TCPSocketAction: 'host:string port!:IntOrString',
   V1Taint: 'effect!:string key!:string timeAdded:time value:string',
   V1Toleration: 'effect:string key:string operator:string tolerationSeconds:integer value:string',
-  V1TypedLocalObjectReference: 'apiGroup:string kind!:string name!:string',
-  V1TypedObjectReference: 'apiGroup:string kind!:string name!:string namespace:string',
   V1Volume:
     'awsElasticBlockStore:any azureDisk:any azureFile:any cephfs:any cinder:any configMap:V1ConfigMapVolumeSource csi:any downwardAPI:any emptyDir:V1EmptyDirVolumeSource ephemeral:any fc:any flexVolume:any flocker:any gcePersistentDisk:any gitRepo:any glusterfs:any hostPath:any image:any iscsi:any name!:string nfs:any persistentVolumeClaim:V1PersistentVolumeClaimVolumeSource photonPersistentDisk:any portworxVolume:any projected:any quobyte:any rbd:any scaleIO:any secret:V1SecretVolumeSource storageos:any vsphereVolume:any',
-  V1VolumeDevice: 'devicePath!:string name!:string',
   V1VolumeMount:
     'mountPath!:string mountPropagation:string name!:string readOnly:boolean recursiveReadOnly:string subPath:string subPathExpr:string',
   V1VolumeResourceRequirements: 'limits:{string} requests:{string}',

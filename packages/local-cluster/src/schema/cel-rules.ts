@@ -1,7 +1,7 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { isArray, isObject, type Json } from '../json/json.ts';
 import type { FieldError } from './field-error.ts';
-import { partOf, valuesOf, type Schema, type ValidationRule } from './structural-schema.ts';
+import { partOf, type Schema, type ValidationRule } from './structural-schema.ts';
 
 const environment = new Environment({
   enableOptionalTypes: true,
@@ -12,10 +12,9 @@ const environment = new Environment({
 
 type Program = (context: Record<string, unknown>) => unknown;
 
-export interface CompiledRule {
+interface CompiledRule {
   readonly rule: ValidationRule;
   readonly evaluate: Program;
-  readonly message?: Program;
   /** True for a rule that uses oldSelf and thus validates a change instead of a value. */
   readonly transition: boolean;
 }
@@ -23,7 +22,7 @@ export interface CompiledRule {
 const compiled = new WeakMap<Schema, readonly CompiledRule[]>();
 
 /** Returns the rules of the schema itself, compiled once. @throws for a rule that does not parse */
-export function rulesOf(schema: Schema): readonly CompiledRule[] {
+function rulesOf(schema: Schema): readonly CompiledRule[] {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
   const rules = (schema['x-kubernetes-validations'] ?? []).map((rule): CompiledRule => {
@@ -31,9 +30,6 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
     return {
       rule,
       evaluate: (context): unknown => evaluate(context),
-      ...(rule.messageExpression === undefined
-        ? {}
-        : { message: environment.parse(rule.messageExpression) }),
       transition: /\boldSelf\b/.test(rule.rule),
     };
   });
@@ -41,46 +37,23 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/** Converts JSON into CEL values by the schema: ints, timestamps of date-times, and bytes. */
-export function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
+/** Converts JSON into CEL values by the schema: ints, and timestamps of date-times. */
+function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
-  if (isObject(value)) {
-    // The keys of a map are values, not identifiers.
-    const isMap = schema !== undefined && valuesOf(schema) !== undefined;
-    const nameOf = (key: string) => (isMap ? key : escaped(key));
+  if (isObject(value))
     return new Map(
       Object.entries(value)
         .filter(([, child]) => child !== undefined)
-        .map(([key, child]) => [nameOf(key), celValueOf(child, partOf(schema, key))]),
+        .map(([key, child]) => [key, celValueOf(child, partOf(schema, key))]),
     );
-  }
   if (typeof value === 'number')
     return Number.isInteger(value) && schema?.type !== 'number' ? BigInt(value) : value;
   if (typeof value === 'string' && schema?.format === 'date-time') {
     const time = new Date(value);
     return Number.isNaN(time.getTime()) ? value : time;
   }
-  if (typeof value === 'string' && schema?.format === 'byte')
-    return new Uint8Array(Buffer.from(value, 'base64'));
   return value;
 }
-
-const reserved: ReadonlySet<string> = new Set(
-  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
-    ' ',
-  ),
-);
-
-/** Escapes field names that are not CEL identifiers, as Kubernetes does. */
-const escaped = (key: string): string => {
-  if (reserved.has(key)) return `__${key}__`;
-  if (!/[.\-/]|__/.test(key) || !/^[A-Za-z_][\w.\-/]*$/.test(key)) return key;
-  return key
-    .replaceAll('__', '__underscores__')
-    .replaceAll('.', '__dot__')
-    .replaceAll('-', '__dash__')
-    .replaceAll('/', '__slash__');
-};
 
 const typeNames: Readonly<Record<string, string>> = {
   object: 'object',
@@ -99,9 +72,7 @@ export function checkRules(
   schema: Schema,
   path: string,
 ): readonly FieldError[] {
-  const rules = rulesOf(schema).filter(
-    ({ transition, rule }) => !transition || old !== undefined || rule.optionalOldSelf === true,
-  );
+  const rules = rulesOf(schema).filter(({ transition }) => !transition || old !== undefined);
   if (rules.length === 0) return [];
   const context = {
     self: celValueOf(value, schema),
@@ -111,38 +82,20 @@ export function checkRules(
     const failure = failureOf(rule, context);
     if (failure === undefined) return [];
     const field = `${path}${rule.rule.fieldPath ?? ''}`.replace(/^\./, '');
-    const { reason = 'FieldValueInvalid' } = rule.rule;
-    const heads: Readonly<Record<string, string>> = {
-      FieldValueForbidden: 'Forbidden',
-      FieldValueRequired: 'Required value',
-      FieldValueDuplicate: `Duplicate value: "${shownType(value)}"`,
-    };
-    return [
-      {
-        field,
-        reason,
-        message: `${heads[reason] ?? `Invalid value: "${shownType(value)}"`}: ${failure}`,
-      },
-    ];
+    const message = `Invalid value: "${shownType(value)}": ${failure}`;
+    return [{ field, reason: 'FieldValueInvalid', message }];
   });
 }
 
-function failureOf(rule: CompiledRule, context: Record<string, unknown>): string | undefined {
+function failureOf(
+  { rule, evaluate }: CompiledRule,
+  context: Record<string, unknown>,
+): string | undefined {
+  const message = rule.message ?? `failed rule: ${rule.rule}`;
   try {
-    if (rule.evaluate(context) === true) return undefined;
+    return evaluate(context) === true ? undefined : message;
   } catch (error) {
     const [first] = String(error instanceof Error ? error.message : error).split('\n');
-    return `${first ?? ''} evaluating rule: ${messageOf(rule, context)}`;
+    return `${first ?? ''} evaluating rule: ${message}`;
   }
-  return messageOf(rule, context);
-}
-
-function messageOf({ rule, message }: CompiledRule, context: Record<string, unknown>): string {
-  try {
-    const text = message?.(context);
-    if (typeof text === 'string' && text !== '') return text;
-  } catch {
-    // A message expression that fails falls back to the fixed message, as in Kubernetes.
-  }
-  return rule.message ?? `failed rule: ${rule.rule}`;
 }

@@ -1,12 +1,11 @@
 import { type Json, isArray, isObject, type JsonObject, setOwn } from '../json/json.ts';
 
-/** The subset of OpenAPI v3 that CustomResourceDefinitions use. */
+/** The subset of OpenAPI v3 that the kinds of the product use; other keywords are not checked. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
   readonly description?: string;
   readonly format?: string;
-  readonly nullable?: boolean;
   readonly default?: Json;
   readonly enum?: readonly Json[];
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -15,36 +14,23 @@ export interface Schema {
   readonly items?: Schema;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly exclusiveMinimum?: boolean;
-  readonly exclusiveMaximum?: boolean;
-  readonly multipleOf?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly minItems?: number;
   readonly maxItems?: number;
-  readonly minProperties?: number;
   readonly maxProperties?: number;
-  readonly allOf?: readonly Schema[];
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly not?: Schema;
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean;
-  readonly 'x-kubernetes-embedded-resource'?: boolean;
   readonly 'x-kubernetes-int-or-string'?: boolean;
-  readonly 'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map';
+  readonly 'x-kubernetes-list-type'?: 'map';
   readonly 'x-kubernetes-list-map-keys'?: readonly string[];
-  readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular';
   readonly 'x-kubernetes-validations'?: readonly ValidationRule[];
 }
 
 export interface ValidationRule {
   readonly rule: string;
   readonly message?: string;
-  readonly messageExpression?: string;
-  readonly reason?: string;
   readonly fieldPath?: string;
-  readonly optionalOldSelf?: boolean;
 }
 
 /** Returns the schema of the values of a map, if the schema describes a map. */
@@ -57,10 +43,8 @@ export const partOf = (schema: Schema | undefined, key: string): Schema | undefi
     ? schema.properties[key]
     : valuesOf(schema);
 
-export const preservesUnknown = (schema: Schema): boolean =>
+const preservesUnknown = (schema: Schema): boolean =>
   schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;
-
-const embedded: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /**
  * Returns the value without fields that the schema does not define. The paths of dropped fields are
@@ -97,11 +81,7 @@ function pruneObject(
     const at = path === '' ? key : `${path}.${key}`;
     const known = partOf(schema, key);
     if (known === undefined) {
-      if (
-        preservesUnknown(schema) ||
-        (schema['x-kubernetes-embedded-resource'] === true && embedded.has(key))
-      )
-        setOwn(result, key, child);
+      if (preservesUnknown(schema)) setOwn(result, key, child);
       else {
         unknown.push(at);
         changed = true;
@@ -116,9 +96,8 @@ function pruneObject(
 }
 
 /**
- * Returns the value with the defaults of the schema for absent fields. As in Kubernetes, a null
- * that a field does not allow counts as absent: the default replaces the null, or the field is
- * removed.
+ * Returns the value with the defaults of the schema for absent fields. A null counts as absent, as
+ * in Kubernetes where a schema does not allow it: the default replaces it, or the field is removed.
  */
 export function applyDefaults(value: Json, schema: Schema): Json {
   if (isArray(value)) {
@@ -135,8 +114,7 @@ function objectDefaults(value: JsonObject, schema: Schema): JsonObject {
   let changed = false;
   for (const [key, property] of Object.entries(schema.properties ?? {})) {
     const present = Object.hasOwn(value, key) ? value[key] : undefined;
-    const absent = present === undefined || (present === null && property.nullable !== true);
-    const start = absent ? property.default : present;
+    const start = present ?? property.default;
     if (start === undefined) {
       changed ||= present !== undefined;
       Reflect.deleteProperty(result, key);
@@ -152,9 +130,8 @@ function objectDefaults(value: JsonObject, schema: Schema): JsonObject {
     for (const [key, child] of Object.entries(value)) {
       if (child === undefined) continue;
       const next = applyDefaults(child, values);
-      const isDropped = child === null && values.nullable !== true;
-      if (next === child && !isDropped) continue;
-      if (isDropped) Reflect.deleteProperty(result, key);
+      if (child === null) Reflect.deleteProperty(result, key);
+      else if (next === child) continue;
       else setOwn(result, key, next);
       changed = true;
     }

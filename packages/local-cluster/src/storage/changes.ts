@@ -65,27 +65,10 @@ export class EventLog {
   /** Changes of a resource after a version, oldest first; undefined when compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     if (version < this.#compacted) return undefined;
-    const start = firstIndex(
-      [this.#first, this.#changes.length],
-      (index) => (this.#changes[index]?.version ?? 0) > version,
-    );
-    return this.#changes.slice(start).filter((change) => change.resource === resource);
+    return this.#changes
+      .slice(this.#first)
+      .filter((change) => change.version > version && change.resource === resource);
   }
-}
-
-/** Returns the first index of a range that passes; all indexes after that one pass too. */
-export function firstIndex(
-  [start, end]: readonly [number, number],
-  passes: (index: number) => boolean,
-): number {
-  let low = start;
-  let high = end;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (passes(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /** Lines for one watcher, in order; ends when the consumer falls too far behind. */

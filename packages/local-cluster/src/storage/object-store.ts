@@ -1,5 +1,5 @@
 import { withMeta, type ApiObject } from '../api/api-object.ts';
-import { type Change, type Stored, EventLog, firstIndex } from './changes.ts';
+import { type Change, type Stored, EventLog } from './changes.ts';
 
 /** The storage cannot be opened or written: one sentence with the file and the problem. */
 export class StorageError extends Error {
@@ -40,44 +40,6 @@ export const volatileJournal: Journal = {
   durable: false,
 };
 
-/** Sorted strings with cheap insertion and removal. */
-class SortedKeys {
-  #keys: string[] = [];
-
-  get size(): number {
-    return this.#keys.length;
-  }
-
-  /** Returns the index of the first key that does not sort before this one. */
-  indexOf(key: string): number {
-    return firstIndex([0, this.#keys.length], (index) => (this.#keys[index] ?? '') >= key);
-  }
-
-  add(key: string): void {
-    const index = this.indexOf(key);
-    if (this.#keys[index] !== key) this.#keys.splice(index, 0, key);
-  }
-
-  remove(key: string): void {
-    const index = this.indexOf(key);
-    if (this.#keys[index] === key) this.#keys.splice(index, 1);
-  }
-
-  /** Yields the keys with the prefix, from the first that does not sort before `start`. */
-  *from(start: string, prefix: string): Generator<string> {
-    for (let index = this.indexOf(start); index < this.#keys.length; index += 1) {
-      const key = this.#keys[index];
-      if (key === undefined || !key.startsWith(prefix)) return;
-      yield key;
-    }
-  }
-}
-
-interface Table {
-  readonly objects: Map<string, Stored>;
-  readonly keys: SortedKeys;
-}
-
 /** Returns the key of an object, which sorts like the keys of etcd: by namespace, then by name. */
 export const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
 
@@ -88,7 +50,8 @@ export const keyOf = (namespace: string, name: string): string => `${namespace}/
  */
 export class ObjectStore {
   readonly #journal: Journal;
-  readonly #tables = new Map<string, Table>();
+  /** Objects by resource, then by key. */
+  readonly #tables = new Map<string, Map<string, Stored>>();
   readonly #listeners: ((change: Change) => void)[] = [];
   readonly #log: EventLog;
   #revision: number;
@@ -130,22 +93,24 @@ export class ObjectStore {
   }
 
   get(resource: string, namespace: string, name: string): Stored | undefined {
-    return this.#tables.get(resource)?.objects.get(keyOf(namespace, name));
+    return this.#tables.get(resource)?.get(keyOf(namespace, name));
   }
 
   /** Yields objects by key, of all namespaces without `namespace`, and only behind `after`. */
   *list(resource: string, namespace?: string, after?: string): Generator<Stored> {
-    const table = this.#tables.get(resource);
-    if (table === undefined) return;
+    const table = this.#tables.get(resource) ?? new Map<string, Stored>();
     const prefix = namespace === undefined ? '' : `${namespace}/`;
-    for (const key of table.keys.from(after === undefined ? prefix : `${after}\0`, prefix)) {
-      const stored = table.objects.get(key);
+    const keys = [...table.keys()].filter(
+      (key) => key.startsWith(prefix) && (after === undefined || key > after),
+    );
+    for (const key of keys.sort()) {
+      const stored = table.get(key);
       if (stored !== undefined) yield stored;
     }
   }
 
   count(resource: string): number {
-    return this.#tables.get(resource)?.keys.size ?? 0;
+    return this.#tables.get(resource)?.size ?? 0;
   }
 
   /** Returns the objects of a resource at a version; undefined when the version was compacted. */
@@ -162,7 +127,7 @@ export class ObjectStore {
       ...this.#pending.filter((change) => change.resource === resource),
     ].reverse();
     if (undo.length === 0) return this.list(resource, namespace, after);
-    const objects = new Map(this.#tables.get(resource)?.objects);
+    const objects = new Map(this.#tables.get(resource));
     for (const change of undo) {
       const key = keyOf(change.namespace, change.name);
       if (change.before === undefined) objects.delete(key);
@@ -201,7 +166,7 @@ export class ObjectStore {
     const versioned = withMeta(object, { resourceVersion: String(version) });
     const after: Stored = { object: versioned, json: JSON.stringify(versioned), version };
     const key = keyOf(namespace, name);
-    const before = this.#tables.get(resource)?.objects.get(key);
+    const before = this.#tables.get(resource)?.get(key);
     this.#revision = version;
     this.#place(resource, key, deleted ? undefined : after);
     this.#pending.push({ resource, namespace, name, version, before, after, deleted });
@@ -218,18 +183,10 @@ export class ObjectStore {
   }
 
   #place(resource: string, key: string, stored: Stored | undefined): void {
-    let table = this.#tables.get(resource);
-    if (table === undefined) {
-      table = { objects: new Map(), keys: new SortedKeys() };
-      this.#tables.set(resource, table);
-    }
-    if (stored === undefined) {
-      table.objects.delete(key);
-      table.keys.remove(key);
-    } else {
-      if (!table.objects.has(key)) table.keys.add(key);
-      table.objects.set(key, stored);
-    }
+    const table = this.#tables.get(resource) ?? new Map<string, Stored>();
+    this.#tables.set(resource, table);
+    if (stored === undefined) table.delete(key);
+    else table.set(key, stored);
   }
 
   /**

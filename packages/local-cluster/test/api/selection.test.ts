@@ -74,20 +74,18 @@ describe('an age', () => {
 
 describe('the form of an answer', () => {
   it.each([
-    [undefined, 'Object', 'json'],
-    ['*/*', 'Object', 'json'],
-    ['application/json', 'Object', 'json'],
-    ['application/yaml', 'Object', 'yaml'],
-    ['application/json;as=Table;v=v1;g=meta.k8s.io,application/json', 'Table', 'json'],
-    ['application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json', 'Object', 'json'],
+    [undefined, 'Object'],
+    ['*/*', 'Object'],
+    ['application/json', 'Object'],
+    ['application/json;as=Table;v=v1;g=meta.k8s.io,application/json', 'Table'],
+    ['application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json', 'Object'],
     [
       'application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
       'PartialObjectMetadata',
-      'json',
     ],
-    ['application/vnd.kubernetes.protobuf,application/json', 'Object', 'json'],
-  ])('for %s is %s in %s', (accept, as, format) => {
-    expect(negotiate(accept)).toMatchObject({ as, format });
+    ['application/vnd.kubernetes.protobuf,application/json', 'Object'],
+  ])('for %s is %s', (accept, as) => {
+    expect(negotiate(accept)).toMatchObject({ as });
   });
 
   it('that is not known is refused', () => {

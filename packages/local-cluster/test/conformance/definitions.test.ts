@@ -1,6 +1,5 @@
 import { crds } from '../../../../test/support/crds.ts';
 import { eventually } from '../../../../test/support/eventually.ts';
-import { exceptions } from './exceptions.ts';
 import { causesOf, type Document } from './support/document.ts';
 import { install, useServer } from './support/server.ts';
 import { widgetDefinition } from './support/widgets.ts';
@@ -61,14 +60,6 @@ describe('a definition', () => {
       },
     };
   };
-  const schema = (spec: object) =>
-    version({
-      subresources: {},
-      selectableFields: [],
-      additionalPrinterColumns: [],
-      schema: { openAPIV3Schema: { type: 'object', properties: { spec } } },
-    });
-
   async function refuses(_: string, definition: () => object, message: RegExp): Promise<void> {
     const { status, body } = await server().post(path(), definition());
     expect([status, body.reason]).toEqual([422, 'Invalid']);
@@ -95,49 +86,6 @@ describe('a definition', () => {
       'no schema',
       () => version({ schema: undefined }),
       /spec\.versions\[0\]\.schema\.openAPIV3Schema: Required value/,
-    ],
-    [
-      'a schema without a type',
-      () => schema({ properties: { a: { type: 'string' } } }),
-      /\.type: Required value: must not be empty for specified object fields/,
-    ],
-    [
-      'a list without items',
-      () => schema({ type: 'array' }),
-      /\.items: Required value: must be specified/,
-    ],
-    [
-      'a default of another type',
-      () => schema({ type: 'integer', default: 'x' }),
-      /\.default: Invalid value: "(x|string)": .*must be of type integer/,
-    ],
-    [
-      'a list map without keys',
-      () =>
-        schema({
-          type: 'array',
-          'x-kubernetes-list-type': 'map',
-          items: { type: 'object', properties: {} },
-        }),
-      /x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map/,
-    ],
-  ])('is refused with %s', refuses);
-
-  exceptions.ruleTypes.it.each<[string, () => object, RegExp]>([
-    [
-      'a rule that does not compile',
-      () =>
-        schema({
-          type: 'object',
-          properties: {},
-          'x-kubernetes-validations': [{ rule: 'self.nothing == 1' }],
-        }),
-      /x-kubernetes-validations\[0\]\.rule: Invalid value: .*undefined field 'nothing'/,
-    ],
-    [
-      'a rule that is no condition',
-      () => schema({ type: 'integer', 'x-kubernetes-validations': [{ rule: 'self + 1' }] }),
-      /must evaluate to a bool/,
     ],
   ])('is refused with %s', refuses);
 

@@ -11,9 +11,6 @@ export const exceptions = {
   managedFields: exception(
     'The server has no server-side apply and keeps managed fields as a client has sent them: kubectl apply and the other everyday verbs need neither, and recording who has written a field would cost every write more than all of its other work.',
   ),
-  ruleTypes: exception(
-    "Rules of a definition are parsed when it is stored, but not checked for their types and their cost: the evaluator has only values to go by, and a rule that fails on them refuses the object. The product's own definitions are tried on a real server by this suite.",
-  ),
   claimProtection: exception(
     'Claims carry no finalizer kubernetes.io/pvc-protection: there is one node, and it keeps the folder of a claim until the last pod that uses it has ended.',
   ),

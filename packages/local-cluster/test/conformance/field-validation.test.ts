@@ -56,33 +56,6 @@ describe('fieldValidation', () => {
     );
   });
 
-  it.each([
-    [
-      'a field',
-      '{"metadata":{"name":"twice"},"data":{"a":"1","a":"2"}}',
-      'duplicate field "data.a"',
-    ],
-    ['a part', '{"metadata":{"name":"twice"},"data":{},"data":{}}', 'duplicate field "data"'],
-  ])('Strict refuses %s that comes twice', async (_, text, problem) => {
-    const { status, body } = await server().post(server().core('configmaps'), text, {
-      query: { fieldValidation: 'Strict' },
-    });
-    expect([status, body.message]).toEqual([
-      400,
-      `ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: ${problem}`,
-    ]);
-  });
-
-  it('Warn takes the last of a field that comes twice', async () => {
-    const text = `{"apiVersion":"${server().widgetGroup}/v1","kind":"Widget","metadata":{"name":"twice"},"spec":{"color":"red","color":"blue"}}`;
-    const { status, body, warnings } = await server().post(server().widgets(), text);
-    expect([status, body.spec['color'], warnings]).toEqual([
-      201,
-      'blue',
-      ['duplicate field "spec.color"'],
-    ]);
-  });
-
   it('holds for updates', async () => {
     const { body: made } = await server().post(server().widgets(), server().widget('changed'));
     const sent = { ...made, spec: { ...made.spec, bogus: 1 } };

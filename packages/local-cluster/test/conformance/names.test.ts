@@ -7,8 +7,6 @@ const subdomain =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const label =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const label1035 =
-  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const qualified =
   "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const labelValue =
@@ -49,17 +47,6 @@ describe('names', () => {
   ])('%s is none for a namespace', async (name, text) => {
     const { status, body } = await server().post('/api/v1/namespaces', { metadata: { name } });
     expect([status, causesOf(body)[0]]).toEqual([422, invalid('metadata.name', name, text)]);
-  });
-
-  it.each([
-    ['1a', label1035],
-    ['a.b', label1035],
-  ])('%s is none for a service', async (name, text) => {
-    const { status, body } = await server().post(server().core('services'), {
-      metadata: { name },
-      spec: { clusterIP: 'None', ports: [{ port: 80 }] },
-    });
-    expect([status, causesOf(body)]).toEqual([422, [invalid('metadata.name', name, text)]]);
   });
 
   it.each([
@@ -172,18 +159,6 @@ describe('finalizers', () => {
     expect(status).toBe(422);
     expect(causesOf(body)[0]).toBe(invalid('metadata.finalizers', 'a b', qualified));
   });
-
-  it('of a custom kind should have a domain, and may do without', async () => {
-    const { status, warnings } = await server().post(
-      server().widgets(),
-      server().widget('plain', {}, { finalizers: ['plain'] }),
-    );
-    expect(status).toBe(201);
-    expect(warnings).toEqual([
-      'metadata.finalizers: "plain": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers',
-    ]);
-    await server().mergePatch(server().widgets('plain'), { metadata: { finalizers: null } });
-  });
 });
 
 describe('owner references', () => {
@@ -220,27 +195,5 @@ describe('owner references', () => {
     });
     expect(status).toBe(422);
     expect(causesOf(body)).toContain(cause);
-  });
-
-  it('name no Event', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), {
-      metadata: { name: 'o', ownerReferences: [{ ...owner, kind: 'Event' }] },
-    });
-    expect(status).toBe(422);
-    expect(causesOf(body)[0]).toContain('/v1, Kind=Event is disallowed from being an owner');
-  });
-
-  it('name at most one controller', async () => {
-    const two = [owner, { ...owner, name: 'other' }].map((reference) => ({
-      ...reference,
-      controller: true,
-    }));
-    const { status, body } = await server().post(server().core('configmaps'), {
-      metadata: { name: 'o', ownerReferences: two },
-    });
-    expect(status).toBe(422);
-    expect(causesOf(body)[0]).toContain(
-      'Only one reference can have Controller set to true. Found "true" in references for ConfigMap/owner and ConfigMap/other',
-    );
   });
 });

@@ -335,17 +335,6 @@ describe('deleting a pod', () => {
     await remove('d7');
     expect((await server().get(at('d7'))).status).toBe(404);
   });
-
-  it('is what an eviction does', async () => {
-    await create('e1');
-    const { status, body } = await server().post(at('e1', 'eviction'), {
-      apiVersion: 'policy/v1',
-      kind: 'Eviction',
-      metadata: { name: 'e1' },
-    });
-    expect([status, body.kind, body.status]).toEqual([201, 'Status', 'Success']);
-    expect((await server().get(at('e1'))).status).toBe(404);
-  });
 });
 
 describe('logs', () => {

@@ -148,19 +148,4 @@ describe('replacing', () => {
     expect(body).toMatchObject({ data: { b: '2' } });
     expect(body.metadata).not.toHaveProperty('labels');
   });
-
-  it('leaves an immutable ConfigMap as it is', async () => {
-    const { body: made } = await server().post(server().core('configmaps'), {
-      ...map('frozen'),
-      immutable: true,
-    });
-    const { status, body } = await server().put(server().core('configmaps', 'frozen'), {
-      ...made,
-      data: { a: '2' },
-    });
-    expect(status).toBe(422);
-    expect(causesOf(body)).toEqual([
-      'data: FieldValueForbidden: Forbidden: field is immutable when `immutable` is set',
-    ]);
-  });
 });

@@ -122,37 +122,6 @@ describe('a watch with initial events', () => {
     await make('i3', {}, { labels: { set: 'i' } });
     expect(await watch.take(1)).toEqual(['ADDED i3']);
   });
-
-  it('may leave out what is there', async () => {
-    const watch = await watching({
-      labelSelector: 'set=i',
-      sendInitialEvents: false,
-      resourceVersionMatch: 'NotOlderThan',
-      resourceVersion: '0',
-    });
-    await make('i4', {}, { labels: { set: 'i' } });
-    expect(await watch.take(1)).toEqual(['ADDED i4']);
-  });
-
-  it.each<[string, Record<string, string | boolean>]>([
-    ['without a match', { sendInitialEvents: true }],
-    [
-      'with another match',
-      { sendInitialEvents: true, resourceVersionMatch: 'Exact', resourceVersion: '1' },
-    ],
-  ])('is refused %s', async (_, query) => {
-    expect((await watching(query)).status).toBe(422);
-  });
-
-  it('is for watches only', async () => {
-    const { status, body } = await server().get(server().widgets(), {
-      query: { sendInitialEvents: true },
-    });
-    expect([status, body.reason]).toEqual([422, 'Invalid']);
-    expect(body.message).toContain(
-      'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list',
-    );
-  });
 });
 
 describe('bookmarks', () => {

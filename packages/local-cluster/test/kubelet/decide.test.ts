@@ -22,11 +22,6 @@ import {
 
 const nowMs = 1_000_000;
 const withInit = aPod({ initContainers: [aContainer('first'), aContainer('second')] });
-const withSidecar = aPod({
-  initContainers: [aContainer('proxy', { restartPolicy: 'Always' })],
-  restartPolicy: 'Never',
-});
-
 interface Case {
   readonly sentence: string;
   readonly pod?: Pod;
@@ -127,30 +122,6 @@ const cases: readonly Case[] = [
     pod: aPod({ initContainers: [aContainer('first')], restartPolicy: 'Never' }),
     records: [aRecord('first', exited(1)), aRecord('main', waiting())],
     plan: { start: [] },
-  },
-  {
-    sentence: 'waits until a sidecar has started',
-    pod: withSidecar,
-    records: [aRecord('proxy', running({ isStarted: false })), aRecord('main', waiting())],
-    plan: { start: [] },
-  },
-  {
-    sentence: 'starts the containers beside a started sidecar',
-    pod: withSidecar,
-    records: [aRecord('proxy', running()), aRecord('main', waiting())],
-    plan: { start: ['main'] },
-  },
-  {
-    sentence: 'restarts a sidecar beside a running container',
-    pod: withSidecar,
-    records: [aRecord('proxy', exited(1, nowMs)), aRecord('main', running())],
-    plan: { start: ['proxy'] },
-  },
-  {
-    sentence: 'stops the sidecar when the work is done',
-    pod: withSidecar,
-    records: [aRecord('proxy', running()), aRecord('main', exited(0))],
-    plan: { start: [], stop: ['proxy'] },
   },
 ];
 

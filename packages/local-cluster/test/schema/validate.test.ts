@@ -44,13 +44,6 @@ describe('pruning', () => {
       { a: { b: { c: 1 } } },
       ['a.b.d'],
     ],
-    [
-      'keeps the type of an embedded resource',
-      { r: { apiVersion: 'v1', kind: 'X', other: 1 } },
-      { properties: { r: { 'x-kubernetes-embedded-resource': true } } },
-      { r: { apiVersion: 'v1', kind: 'X' } },
-      ['r.other'],
-    ],
     ['is not fooled by the prototype', { constructor: 1 }, { properties: {} }, {}, ['constructor']],
   ])('%s', (_, value, schema, expected, unknown) => {
     const found: string[] = [];
@@ -92,12 +85,6 @@ describe('defaulting', () => {
       { properties: { a: { default: 1 } } },
       { a: 1 },
     ],
-    [
-      'leaves a null that is allowed',
-      { a: null },
-      { properties: { a: { default: 1, nullable: true } } },
-      { a: null },
-    ],
     ['drops a null that is not allowed', { a: null }, { properties: { a: text } }, {}],
   ])('%s', (_, value, schema, expected) => {
     expect(applyDefaults(value, schema)).toEqual(expected);
@@ -133,12 +120,6 @@ describe('validation says', () => {
       ['spec.a: Invalid value: "null": spec.a in body must be of type string: "null"'],
     ],
     [
-      'nothing of a null that is allowed',
-      { a: null },
-      { type: 'object', properties: { a: { type: 'string', nullable: true } } },
-      [],
-    ],
-    [
       'that 1.5 is no integer',
       1.5,
       { type: 'integer' },
@@ -156,12 +137,6 @@ describe('validation says', () => {
       0,
       { type: 'integer', minimum: 1 },
       ['spec: Invalid value: 0: spec in body should be greater than or equal to 1'],
-    ],
-    [
-      'the exclusive maximum',
-      5,
-      { type: 'integer', maximum: 5, exclusiveMaximum: true },
-      ['spec: Invalid value: 5: spec in body should be less than 5'],
     ],
     [
       'the least length',
@@ -229,12 +204,6 @@ describe('validation says', () => {
       { 'x-kubernetes-int-or-string': true },
       ['spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean"'],
     ],
-    [
-      'that one of several must hold',
-      3,
-      { anyOf: [{ type: 'string' }, { minimum: 5 }] },
-      ['<nil>: Invalid value: "": "spec" must validate at least one schema (anyOf)'],
-    ],
   ])('%s', (_, value, schema, expected) => {
     expect(faults(value, schema)).toEqual(expected);
   });
@@ -281,8 +250,6 @@ describe('a CEL rule', () => {
     ['matches', "self.a.matches('^x+$')", { a: 'xxx' }, undefined, true],
     ['goes over lists', 'self.l.all(i, i > 0)', { l: [1, 0] }, undefined, false],
     ['goes over keys', "self.m.all(k, k.startsWith('a'))", { m: { ab: 1 } }, undefined, true],
-    ['says reserved names', "self.__namespace__ == 'x'", { namespace: 'x' }, undefined, true],
-    ['says names with dashes', "self.a__dash__b == 'x'", { 'a-b': 'x' }, undefined, true],
     [
       'sees keys of maps as they are',
       "self.m.all(k, k == 'a-b')",
@@ -308,12 +275,6 @@ describe('a CEL rule', () => {
     expect(faults({ a: 1 }, rule('false', { fieldPath: '.a' }))).toEqual([
       'spec.a: Invalid value: "object": no',
     ]);
-    expect(faults({ a: 1 }, rule('false', { reason: 'FieldValueForbidden' }))).toEqual([
-      'spec: Forbidden: no',
-    ]);
-    expect(
-      faults({ a: 1 }, rule('false', { messageExpression: "'it is ' + string(self.a)" })),
-    ).toEqual(['spec: Invalid value: "object": it is 1']);
   });
 
   it('waits until the schema holds', () => {
