@@ -1,12 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { partOf } from '../../support/part.ts';
-import { componentMutants } from '../component-mutants/component-mutants.ts';
 import { firstSeed } from '../first-seed.ts';
 import { KnownSeeds } from './known-seeds.ts';
-import { Hunt, type Mistake } from './hunt.ts';
+import { Hunt } from './hunt.ts';
 import type { Kill, Mutant } from './mutant.ts';
 import { mutants } from './mutants.ts';
+import type { SourceMutation } from './mutated-source.ts';
 import { replay, runSome } from './run-mutant.ts';
 
 /** Enough for a mistake that every seventh seed shows to escape once in a million runs. */
@@ -17,22 +17,13 @@ const knownSeedsFile = new URL('known-seeds.json', import.meta.url);
 
 interface Known {
   readonly name: string;
-  readonly mistake: Mistake;
+  readonly mutation: SourceMutation;
   readonly kill: Kill;
 }
 
-const known: readonly Known[] = [
-  ...Object.entries<Mutant>(mutants).map(([name, { file, from, to, ...kill }]) => ({
-    name,
-    mistake: { mutation: { file, from, to } },
-    kill,
-  })),
-  ...componentMutants.map(({ name, component: _component, ...kill }) => ({
-    name,
-    mistake: { component: name },
-    kill,
-  })),
-];
+const known: readonly Known[] = Object.entries<Mutant>(mutants).map(
+  ([name, { file, from, to, ...kill }]) => ({ name, mutation: { file, from, to }, kill }),
+);
 
 /**
  * Runs the hunts over all cores. While there are more hunts than cores, each has one worker; the
@@ -58,9 +49,9 @@ async function runAll(hunts: readonly Hunt[], lanes: number): Promise<void> {
   await Promise.all(Array.from({ length: lanes }, lane));
 }
 
-async function showSeed({ mistake, kill }: Known, seed: number, keepLines: number): Promise<void> {
+async function showSeed({ mutation, kill }: Known, seed: number, keepLines: number): Promise<void> {
   const { rule: _rule, seeds: _seeds, ...world } = kill;
-  const { failure, lines } = await replay(mistake, { ...world, seed, keepLines });
+  const { failure, lines } = await replay(mutation, { ...world, seed, keepLines });
   process.stdout.write(`${lines.join('\n')}\n${failure?.message ?? 'clean'}\n`);
 }
 

@@ -1,0 +1,161 @@
+import { rareSeeds, type Mutant } from './mutant.ts';
+
+const exceeded = 'the limit is never exceeded';
+const onRequest = 'a sandbox is admitted only on a request or by an automatic resume';
+const classify = 'src/quota/classify.ts';
+const calm = { faults: 'none', focus: 'quota' } as const;
+const resumes = { faults: 'none', focus: 'resumes' } as const;
+
+/** Mistakes in who gets a slot, and in how long a slot is taken. */
+export const admissionMutants = {
+  'sandboxes that start are not counted': {
+    file: classify,
+    from: 'taken: slotTaken(sandbox),\n    sandbox,',
+    to: "taken: state !== 'starting' && slotTaken(sandbox),\nsandbox,",
+    rule: exceeded,
+    ...calm,
+  },
+  'a pod that is being deleted counts as gone': {
+    file: 'src/controllers/stored-object.ts',
+    from: 'return uid === undefined || stored?.metadata.uid === uid ? stored : undefined;',
+    to: "if (resource.kind === 'Pod' && stored?.metadata.deletionTimestamp !== undefined) return undefined;\nreturn uid === undefined || stored?.metadata.uid === uid ? stored : undefined;",
+    rule: 'only a sandbox with a slot has a pod',
+    ...calm,
+  },
+  'the pods of deleted sandboxes are forgotten': {
+    file: 'src/controllers/admission/cache.ts',
+    from: 'if (isTaken) this.addOrphaned(known);',
+    to: 'void isTaken;',
+    rule: exceeded,
+    ...calm,
+  },
+  'a write of unknown outcome counts as not executed': {
+    file: 'src/controllers/admission/reconcile.ts',
+    from: 'cache.assume(sandbox, { ...assumedSlot(decision), until: sentAt + this.#settleMs });',
+    to: 'cache.notExecuted(sandbox);',
+    rule: exceeded,
+    focus: 'quota',
+    faults: 'of handovers',
+  },
+  'an admission is written regardless of the version': {
+    file: 'src/controllers/admission/reconcile.ts',
+    from: 'const storing = client.updateStatus(sandboxes, decided, { signal });',
+    to: `const storing = client.get(sandboxes, namespace, sandbox.metadata.name, { signal }).then(
+      ({ metadata: { resourceVersion } }) =>
+        client.updateStatus(sandboxes, { ...decided, metadata: { ...decided.metadata, resourceVersion } }, { signal }),
+    );`,
+    seeds: rareSeeds,
+    focus: 'lag',
+    rule: /a sandbox is admitted only on a request or by an automatic resume|the master key of a sandbox does not change/,
+    faults: 'of handovers',
+  },
+  'a pod is created without a reservation': {
+    file: 'src/controllers/sandbox/status.ts',
+    from: 'status?.replicas === 1 && status.masterKeyId !== undefined;',
+    to: 'status?.masterKeyId !== undefined;',
+    rule: 'only a sandbox with a slot has a pod',
+    ...calm,
+  },
+  'pod creations of unknown outcome are forgotten': {
+    file: 'src/controllers/sandbox/pod-creations.ts',
+    from: 'creation.until = this.#clock.monotonic() + this.#settleMs;',
+    to: 'void creation;',
+    rule: 'only a sandbox with a slot has a pod',
+    focus: 'answers',
+    seeds: rareSeeds,
+  },
+  'sandboxes that start may be evicted': {
+    file: classify,
+    from: "return isStarted ? 'running' : 'starting';",
+    to: "return isStarted ? 'running' : 'running';",
+    rule: 'a sandbox that still starts is not evicted',
+    ...calm,
+  },
+  'an automatic resume evicts other sandboxes': {
+    file: classify,
+    from: "? 'resumable'\n    : 'suspended';",
+    to: "? 'waiting' : 'suspended';",
+    rule: 'newcomers come first',
+    ...calm,
+  },
+  'no sandbox resumes automatically': {
+    file: classify,
+    from: "? 'resumable'\n    : 'suspended';",
+    to: "? 'suspended' : 'suspended';",
+    rule: 'everything settles',
+    ...resumes,
+  },
+  'a sandbox that its owner has paused resumes automatically': {
+    file: classify,
+    from: "if (!wanted) return taken ? 'freeing' : 'none';",
+    to: "if (!wanted) return taken ? 'freeing' : spec.replicas === 0 ? 'resumable' : 'none';",
+    rule: onRequest,
+    ...calm,
+  },
+  'a sandbox that was paused for its age resumes automatically': {
+    file: classify,
+    from: "? 'resumable'\n    : 'suspended';",
+    to: "? 'resumable' : 'resumable';",
+    rule: /a sandbox is admitted only on a request or by an automatic resume|automatic resumes of a sandbox keep their delay/,
+    ...resumes,
+  },
+  'a resume with a message counts as a bare resume': {
+    file: classify,
+    from: 'isUnderWay(conversation) || hasUndelivered(conversation)) &&',
+    to: 'isUnderWay(conversation)) &&',
+    rule: /everything settles|first come, first served|no controller runs hot/,
+    messages: true,
+    ...calm,
+  },
+  'an automatic resume counts as a request of a person': {
+    file: classify,
+    from: "automatic: (state === 'starting' || state === 'running') && isAutomatic(sandbox, conversations),",
+    to: 'automatic: false,',
+    rule: /^an idle sandbox that resumed automatically is evicted first|^automatic resumes of a sandbox keep their delay/,
+    ...resumes,
+  },
+  'automatic resumes have no delay': {
+    file: classify,
+    from: "steady('resumed', time(automaticResumes.lastTime, now)) + resumeDelayMs(automaticResumes)",
+    to: '0',
+    rule: 'automatic resumes of a sandbox keep their delay',
+    ...resumes,
+  },
+  'a sandbox without unfinished work resumes automatically again': {
+    file: classify,
+    from: 'return mayResume && (status?.automaticResumes === undefined || isUnfinishedIn(inside))',
+    to: 'return mayResume',
+    rule: /^a sandbox without unfinished work resumes automatically only once|^automatic resumes of a sandbox keep their delay/,
+    seeds: rareSeeds,
+    ...resumes,
+  },
+  'a sandbox that starts is stalled at once': {
+    file: 'src/quota/time-limits.ts',
+    from: '    stalledAt,\n    expiry: startsInIt',
+    to: '    stalledAt: 0,\n    expiry: startsInIt',
+    rule: 'a sandbox that still starts is not evicted',
+    ...calm,
+  },
+  'the pods of deleted sandboxes are never read': {
+    file: 'src/controllers/admission/reads.ts',
+    from: 'if (orphaned.length === 0) {',
+    to: 'if (orphaned.length >= 0) {',
+    rule: 'everything settles',
+    ...calm,
+  },
+  'a change of a quota is ignored': {
+    file: 'src/quota/rules.ts',
+    from: 'if (known !== undefined && !isNewerVersion(quota, known)) return false;',
+    to: 'if (known !== undefined) return false;',
+    rule: /the limit is never exceeded|no sandbox is evicted without need|a sandbox that must not resume stays paused/,
+    seeds: rareSeeds,
+    ...calm,
+  },
+  'the limit of the namespace is ignored': {
+    file: 'src/quota/rules.ts',
+    from: "if (scope === 'Namespace') namespace = ruleOf(first);",
+    to: "if (scope === 'Namespace') namespace = undefined;",
+    rule: exceeded,
+    ...calm,
+  },
+} as const satisfies Readonly<Record<string, Mutant>>;
