@@ -2,7 +2,6 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { issueKey } from '../../src/gateway/auth/key.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import { Transport } from '@conversation-operator/kube/transport';
@@ -10,8 +9,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import { leases } from '@conversation-operator/kube/core';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/free-port.ts';
-import { program, saying } from '../support/installation.ts';
+import { program } from '../support/installation.ts';
 
 const namespace = 'default';
 
@@ -43,8 +41,8 @@ interface Command {
   readonly stop: () => Promise<{ readonly code: unknown }>;
 }
 
-function run(command: 'operator' | 'gateway', env: Record<string, string>): Command {
-  const child = spawn(process.execPath, [program, command], {
+function startOperator(env: Record<string, string>): Command {
+  const child = spawn(process.execPath, [program, 'operator'], {
     env: {
       PATH: process.env['PATH'],
       HOME: api.folder,
@@ -93,7 +91,7 @@ const lease = {
 it('hands over from one operator to the other before its lease is over, and ends with 0', async () => {
   const names = ['first', 'second'] as const;
   const operators = new Map(
-    names.map((name) => [name, run('operator', { POD_NAME: name, HEALTH_PORT: '0', ...lease })]),
+    names.map((name) => [name, startOperator({ POD_NAME: name, HEALTH_PORT: '0', ...lease })]),
   );
   await eventually('both have started', () =>
     [...operators.values()].every(({ log }) => log().includes('operator started')),
@@ -108,31 +106,4 @@ it('hands over from one operator to the other before its lease is over, and ends
   expect(await ended).toMatchObject({ code: 0 });
   expect(await operators.get(otherName)?.stop()).toMatchObject({ code: 0 });
   expect(await holder()).toBe('');
-});
-
-it('brings the requests of a gateway to their end, takes no new ones, and ends with 0', async () => {
-  const { key } = await issueKey({ client, namespace, owner: 'alice', role: 'user' });
-  const port = await freePort();
-  const gateway = run('gateway', { HOST: '127.0.0.1', PORT: String(port) });
-  const url = `http://127.0.0.1:${port}`;
-  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
-  await eventually(
-    'it answers',
-    async () => (await fetch(`${url}/api/v1/app-conversations/search`, { headers })).status === 200,
-  );
-  // No operator works on the start here, so the stream has no end of its own.
-  const stream = await fetch(`${url}/api/v1/app-conversations/stream-start`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify(saying('hello')),
-  });
-  const reader = (stream.body ?? new ReadableStream<Uint8Array>())
-    .pipeThrough(new TextDecoderStream())
-    .getReader();
-  let text = (await reader.read()).value ?? '';
-  const ended = gateway.stop();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value;
-  expect(JSON.parse(text)).toMatchObject([{ status: 'WORKING' }]);
-  expect(await ended).toMatchObject({ code: 0 });
-  await expect(fetch(`${url}/api/v1/app-conversations/search`, { headers })).rejects.toThrow();
 });

@@ -16,7 +16,7 @@ export const operatorMutants = {
   'a status is written regardless of its version': {
     file: 'packages/kube/src/http-client.ts',
     from: 'body: statusPatch(resourceVersion, statusOf(object), options.from),',
-    to: 'body: statusPatch(resourceVersion, statusOf(object), options.from).slice(1),',
+    to: 'body: statusPatch((await this.get(resource, namespace, name)).metadata.resourceVersion, statusOf(object), options.from),',
     rule: /transitions of a start are only appended|no start goes backwards|READY and ERROR are final|the master key of a sandbox does not change/,
     focus: 'lag',
   },
@@ -27,10 +27,10 @@ export const operatorMutants = {
     rule: settles,
     world,
   },
-  'a sandbox is created for a conversation that only the cache has': {
+  'a sandbox is created a minute after the check of its conversation': {
     file: 'src/controllers/conversation/start/choose-sandbox.ts',
-    from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n  const claimed',
-    to: 'const claimed',
+    from: 'const claimed = await access.claimSpare?.(conversation, signal);',
+    to: 'await new Promise((resolve) => access.clock.after(60_000, resolve));\nconst claimed = await access.claimSpare?.(conversation, signal);',
     rule: 'no sandbox is created for a deleted conversation',
   },
   'a creation of unknown outcome is repeated under another name': {
