@@ -129,17 +129,3 @@ export async function inParallel(
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
-
-/** How long each of `count` calls takes, one after the other, in milliseconds. */
-export async function latencies(
-  count: number,
-  call: (index: number) => Promise<unknown>,
-): Promise<readonly number[]> {
-  const times: number[] = [];
-  for (let index = 0; index < count; index++) {
-    const began = performance.now();
-    await call(index);
-    times.push(performance.now() - began);
-  }
-  return times;
-}

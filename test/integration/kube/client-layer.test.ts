@@ -1,14 +1,11 @@
 import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
 import { startApiServer, type ApiServer } from '@conversation-operator/local-cluster/http/server';
-import { sleep, systemClock } from '@conversation-operator/base/clock';
+import { systemClock } from '@conversation-operator/base/clock';
 import { isAlreadyExists, TransportError } from '@conversation-operator/kube/errors';
-import { fenced } from '@conversation-operator/kube/intercepted-client';
 import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { LeaderElection } from '@conversation-operator/kube/leader-election';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { leases } from '@conversation-operator/kube/core';
 import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
@@ -144,43 +141,5 @@ describe('the client layer on a real API server', () => {
     const { items } = await client.list(sandboxes);
     expect(items.length).toBeGreaterThanOrEqual(known);
     expect(items.length).toBeLessThanOrEqual(known + unknown);
-  });
-
-  it('hands leadership from one process to the next, with its writes', async () => {
-    const durations = { leaseDurationMs: 90_000, renewDeadlineMs: 60_000, retryPeriodMs: 100 };
-    const wins: string[] = [];
-    const run = (identity: string) => {
-      const abort = new AbortController();
-      const election: LeaderElection = new LeaderElection({
-        client,
-        namespace,
-        name: 'operator',
-        identity,
-        ...durations,
-        ...runtime,
-        onStartedLeading: async (signal) => {
-          await fenced(client, election).create(sandboxes, aSandbox(identity));
-          wins.push(identity);
-          await sleep(systemClock, 60_000, signal).catch(() => undefined);
-        },
-      });
-      const done = election.run(abort.signal);
-      return async () => {
-        abort.abort();
-        await done;
-      };
-    };
-    const stopOne = run('one');
-    await eventually('the first leads', () => wins.length === 1);
-    const stopTwo = run('two');
-    await stopOne();
-    await eventually('the second leads', () => wins.length === 2);
-    expect(wins).toEqual(['one', 'two']);
-    expect((await client.get(leases, namespace, 'operator')).spec).toMatchObject({
-      holderIdentity: 'two',
-      leaseTransitions: 1,
-    });
-    await stopTwo();
-    expect((await client.get(leases, namespace, 'operator')).spec?.holderIdentity).toBe('');
   });
 });
