@@ -16,9 +16,9 @@ export const admissionMutants = {
     ...calm,
   },
   'a pod that is being deleted counts as gone': {
-    file: 'src/controllers/stored-object.ts',
-    from: 'return uid === undefined || stored?.metadata.uid === uid ? stored : undefined;',
-    to: "if (resource.kind === 'Pod' && stored?.metadata.deletionTimestamp !== undefined) return undefined;\nreturn uid === undefined || stored?.metadata.uid === uid ? stored : undefined;",
+    file: 'src/controllers/sandbox/agent-stops.ts',
+    from: 'await deleteObject({ client, signal }, pods, pod);\n    return { progress };',
+    to: 'await deleteObject({ client, signal }, pods, pod);\nreturn { progress: { ...progress, released: true } };',
     rule: 'only a sandbox with a slot has a pod',
     ...calm,
   },

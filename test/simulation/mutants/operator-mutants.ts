@@ -230,8 +230,8 @@ export const operatorMutants = {
   },
   'an agent that was unresponsive is never probed again': {
     file: 'src/controllers/sandbox/agent-connector.ts',
-    from: 'unresponsiveAgents?.forget(sandbox.metadata.uid);',
-    to: "if (unresponsiveAgents?.isUnresponsive(sandbox.metadata.uid)) throw new AgentError('unreachable', '');",
+    from: 'const isSilent = sandbox.status?.lastContainerID === containerID;',
+    to: 'const isSilent = sandbox.status?.lastContainerID === containerID;\nif (viewOfSandbox(sandbox).reason === unready.silent.reason) return { progress: { ...observed, ready: false, ...unready.silent, wanted: true }, requeueAfterMs: 5_000 };',
     rule: /an agent that answers again is reported as responsive|everything settles/,
     world,
   },
