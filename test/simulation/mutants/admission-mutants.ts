@@ -32,7 +32,7 @@ export const admissionMutants = {
   'a write of unknown outcome counts as not executed': {
     file: 'src/controllers/admission/reconcile.ts',
     from: 'cache.assume(sandbox, { ...assumedSlot(decision), until: sentAt + this.#settleMs });',
-    to: 'cache.notExecuted(sandbox);',
+    to: "cache.assume(sandbox, { state: 'none', taken: decision.slot.taken, until: sentAt + this.#settleMs });",
     rule: exceeded,
     focus: 'quota',
     faults: 'of handovers',
@@ -72,9 +72,9 @@ export const admissionMutants = {
     ...calm,
   },
   'an automatic resume evicts other sandboxes': {
-    file: classify,
-    from: "? 'resumable'\n    : 'suspended';",
-    to: "? 'waiting' : 'suspended';",
+    file: 'src/quota/snapshot.ts',
+    from: 'const old = this.#slots.get(given.uid);',
+    to: "if (given.state === 'resumable') given = { ...given, state: 'waiting', requestedAt: given.pausedSince };\nconst old = this.#slots.get(given.uid);",
     rule: 'newcomers come first',
     ...calm,
   },
@@ -94,9 +94,9 @@ export const admissionMutants = {
   },
   'a sandbox that was paused for its age resumes automatically': {
     file: classify,
-    from: "? 'resumable'\n    : 'suspended';",
-    to: "? 'resumable' : 'resumable';",
-    rule: /a sandbox is admitted only on a request or by an automatic resume|automatic resumes of a sandbox keep their delay/,
+    from: 'admitted.reason === SandboxReason.quota ||',
+    to: 'admitted.reason === SandboxReason.quota || admitted.reason === SandboxReason.maxActiveTime ||',
+    rule: /a sandbox is admitted only on a request or by an automatic resume|automatic resumes of a sandbox keep their delay|a sandbox that must not resume stays paused/,
     ...resumes,
   },
   'a resume with a message counts as a bare resume': {
@@ -152,9 +152,9 @@ export const admissionMutants = {
     ...calm,
   },
   'the limit of the namespace is ignored': {
-    file: 'src/quota/rules.ts',
-    from: "if (scope === 'Namespace') namespace = ruleOf(first);",
-    to: "if (scope === 'Namespace') namespace = undefined;",
+    file: 'src/quota/snapshot.ts',
+    from: 'this.#rules = rules;',
+    to: 'this.#rules = { ...rules, namespace: undefined };',
     rule: exceeded,
     ...calm,
   },

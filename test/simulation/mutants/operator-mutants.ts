@@ -40,12 +40,12 @@ export const operatorMutants = {
     rule: /a sandbox has one pod at most|a volume has one agent at most/,
     focus: 'answers',
   },
-  'deletions have no preconditions': {
-    file: 'packages/kube/src/http-client.ts',
-    from: 'uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };',
-    to: 'undefined;',
+  'a pod is deleted for a pause that is over': {
+    file: 'src/controllers/sandbox/agent-stops.ts',
+    from: 'stored.metadata.deletionTimestamp !== undefined ||\n      shouldRun(stored)',
+    to: 'stored.metadata.deletionTimestamp !== undefined',
     rule: 'no pod is deleted while its sandbox should run',
-    focus: 'answers',
+    focus: 'pauses',
     seeds: rareSeeds,
   },
   'the writes of a leader are not fenced': {
@@ -202,7 +202,7 @@ export const operatorMutants = {
   'volume claims have no owner': {
     file: 'src/controllers/sandbox/claim.ts',
     from: '...(retain ? {} : { ownerReferences: [ownerReferenceTo(sandbox, { controller: true })] })',
-    to: '',
+    to: '...{}',
     rule: settles,
     world,
   },
