@@ -109,10 +109,10 @@ export const operatorMutants = {
     focus: 'broken',
     seeds: rareSeeds,
   },
-  'the first rejected resume ends a run': {
+  'an interrupted run is given up at once': {
     file: `${execution}/run-resume.ts`,
     from: "if (resumeRejections >= maxResumeRejections) return 'Refused';",
-    to: "if (resumeRejections >= 1) return 'Refused';",
+    to: "if (resumeRejections >= 0) return 'Refused';",
     rule: settles,
     focus: 'broken',
   },
