@@ -2,12 +2,9 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '@conversation-operator/base/clock';
 import { leases } from '@conversation-operator/kube/core';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
-import { Transport } from '@conversation-operator/kube/transport';
-import { silentLogger } from '@conversation-operator/base/logger';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { shardOf } from '../../src/controllers/shards/shard.ts';
@@ -52,14 +49,7 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack();
   api = await runApiServer();
   stack.defer(() => api.close());
-  const transport = new Transport({
-    connection: { server: api.server.url, token: api.token },
-    clock: systemClock,
-    random: Math.random,
-    logger: silentLogger,
-  });
-  stack.defer(() => transport.close());
-  client = new HttpKubeClient({ transport });
+  ({ client } = api);
   for (const name of tenants)
     await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
