@@ -29,7 +29,7 @@ it(
     const { file, from, to, ...kill } = operatorMutants[name];
     const mutation = { file, from, to };
     const hunt = new Hunt({ name, mutation, kill, firstSeed: 1, seeds: 80, kills: 1 });
-    await runSome(hunt);
+    await runSome(hunt, new URL('mutants/mutant-worker.ts', import.meta.url));
     expect(hunt.report).toContain('killed by seed');
   },
   timeoutMs,

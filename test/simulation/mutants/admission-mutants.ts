@@ -35,7 +35,7 @@ export const admissionMutants = {
     to: "cache.assume(sandbox, { state: 'none', taken: decision.slot.taken, until: sentAt + this.#settleMs });",
     rule: exceeded,
     focus: 'quota',
-    faults: 'of handovers',
+    seeds: rareSeeds,
   },
   'an admission is written regardless of the version': {
     file: 'src/controllers/admission/reconcile.ts',
@@ -92,10 +92,10 @@ export const admissionMutants = {
     rule: onRequest,
     ...calm,
   },
-  'a sandbox that was paused for its age resumes automatically': {
+  'a sandbox that a time limit has paused resumes automatically': {
     file: classify,
-    from: 'admitted.reason === SandboxReason.quota ||',
-    to: 'admitted.reason === SandboxReason.quota || admitted.reason === SandboxReason.maxActiveTime ||',
+    from: '(admitted.reason === SandboxReason.idle && conversations.some(isWorking));',
+    to: 'true;',
     rule: /a sandbox is admitted only on a request or by an automatic resume|automatic resumes of a sandbox keep their delay|a sandbox that must not resume stays paused/,
     ...resumes,
   },

@@ -40,13 +40,15 @@ export const operatorMutants = {
     rule: /a sandbox has one pod at most|a volume has one agent at most/,
     focus: 'answers',
   },
-  'a pod is deleted for a pause that is over': {
+  'the deletion of a pod is repeated without its precondition': {
     file: 'src/controllers/sandbox/agent-stops.ts',
-    from: 'stored.metadata.deletionTimestamp !== undefined ||\n      shouldRun(stored)',
-    to: 'stored.metadata.deletionTimestamp !== undefined',
+    from: 'await deleteObject({ client, signal }, pods, pod);\n    return { progress };',
+    to: `await deleteObject({ client, signal }, pods, pod);
+    const { namespace, name } = pod.metadata;
+    this.#options.clock.after(2_000, () => void client.delete(pods, namespace, name).catch(() => undefined));
+    return { progress };`,
     rule: 'no pod is deleted while its sandbox should run',
-    focus: 'pauses',
-    seeds: rareSeeds,
+    world,
   },
   'the writes of a leader are not fenced': {
     file: 'packages/kube/src/intercepted-client.ts',
