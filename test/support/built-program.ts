@@ -7,7 +7,7 @@ import { program } from './installation.ts';
 
 export interface BuiltProgram {
   readonly process: ChildProcess;
-  /** What it has printed. */
+  /** The text that it has printed. */
   readonly log: () => string;
   /** SIGTERM; resolves with the exit code. */
   readonly stop: () => Promise<{ readonly code: unknown }>;

@@ -13,8 +13,8 @@ import {
   type Body,
 } from '../../../../test/support/plane.ts';
 
-// What the cases of conformance do not show: they use no clock of their own, and only what a real
-// API server answers too.
+// The cases of conformance show the rest: they use no clock of their own, and only what a real API
+// server answers too.
 
 let plane: Plane;
 beforeEach(async () => {
