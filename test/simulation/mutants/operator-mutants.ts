@@ -208,14 +208,6 @@ export const operatorMutants = {
     rule: settles,
     world,
   },
-  'a pod is created for every sandbox in the cache': {
-    file: 'src/controllers/sandbox/creations.ts',
-    from: 'if (stored === undefined || !shouldRun(stored)) return false;',
-    to: 'if (stored === undefined) return false;',
-    rule: /everything settles|only a sandbox with a slot has a pod|no pod is deleted while its sandbox should run/,
-    focus: 'lag',
-    seeds: rareSeeds,
-  },
   'an agent that sends notifications is never polled': {
     file: 'src/controllers/conversation/polling/poll-schedule.ts',
     from: 'attentive ? now + interval : nextOnGrid(',
