@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types typed-rules formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services test-networks e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services test-networks e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -113,9 +113,6 @@ manifests: crds ## Generate the CRDs, and what follows from the chart: manifests
 
 conformance: $(installed) ## The conformance cases on a real API server (of KUBECONFIG, else built and started here)
 	@test/cluster/with-control-plane conformance packages/local-cluster/test/conformance/run
-
-faults: $(installed) ## FAULTS=1000 faults between the client layer and a real API server (SEED, FAULT; KUBECONFIG, else built, else embedded)
-	@test/cluster/with-control-plane faults node test/faults/main.ts
 
 bench: $(built) ## What things cost, beside what they may cost (ONLY; KUBECONFIG, else built, else embedded)
 	@test/cluster/with-control-plane bench node test/bench/main.ts

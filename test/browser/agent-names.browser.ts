@@ -1,19 +1,9 @@
 import type { ConversationRecord } from '../../src/web/wire.ts';
 import { aConversation, aQuota, aSandbox, idOf } from '../support/page-records.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
-let service: FakeService;
-let window: Window;
+const { service, window } = await openPages(151);
 
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 151 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
 afterEach(() => {
   expect(window.faults()).toEqual([]);
 });

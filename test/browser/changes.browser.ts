@@ -3,8 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { aConversation, aQuota, aSandbox, everyKind, idOf } from '../support/page-records.ts';
 import type { ConversationRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
 const id = idOf(2);
 const changes = `GET /api/v1/app-conversations/${id}/git/changes`;
@@ -12,16 +11,7 @@ const diff = `GET /api/v1/app-conversations/${id}/git/diff`;
 const hostileName = 'src/<img src=x onerror=alert(1)>.ts';
 const reversedName = 'evil\u202egpj.exe';
 
-let service: FakeService;
-let window: Window;
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 141 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
+const { service, window } = await openPages(141);
 const have = (fields: Partial<ConversationRecord> = {}) => {
   const status = fields.sandbox_status === 'PAUSED' ? 'PAUSED' : 'RUNNING';
   service.snapshots = [

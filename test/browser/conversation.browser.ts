@@ -8,23 +8,13 @@ import {
   idOf,
 } from '../support/page-records.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
 const id = idOf(2);
 const events = `GET /api/v1/conversation/${id}/events/search`;
 const title = 'Fix the <img src=x onerror=alert(1)> login';
 
-let service: FakeService;
-let window: Window;
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 71 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
+const { service, window } = await openPages(71);
 beforeEach(() => {
   const { conversations, ...others } = everyKind();
   const own = aConversation(2, { title });

@@ -1,8 +1,7 @@
 import type { Snapshot } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
 import { aConversation, aQuota, aSandbox, idOf } from '../support/page-records.ts';
+import { openPages } from './support/pages.ts';
 
 const dayMs = 86_400_000;
 const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
@@ -15,16 +14,7 @@ const snapshotOf = (fields: Parameters<typeof aConversation>[1]): Snapshot => ({
   last: true,
 });
 
-let service: FakeService;
-let window: Window;
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 95 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
+const { service, window } = await openPages(95);
 
 describe.each([
   ['a day ahead', dayMs],

@@ -1,23 +1,13 @@
 import { aConversation, aQuota, aSandbox, everyKind, idOf } from '../support/page-records.ts';
 import type { ConversationRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
 const id = idOf(2);
 const base = `GET /api/v1/app-conversations/${id}`;
 const hostile = '<img src=x onerror=alert(1)>.md';
 
-let service: FakeService;
-let window: Window;
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 161 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
+const { service, window } = await openPages(161);
 const have = (fields: Partial<ConversationRecord> = {}) => {
   const status = fields.sandbox_status === 'PAUSED' ? 'PAUSED' : 'RUNNING';
   service.snapshots = [

@@ -1,5 +1,3 @@
-import { FakeService } from './support/fake-service.ts';
-import { Window } from './support/browser.ts';
 import {
   aConversation,
   aQuota,
@@ -9,19 +7,11 @@ import {
   idOf,
 } from '../support/page-records.ts';
 import { violationsIn } from './support/accessibility.ts';
+import { openPages } from './support/pages.ts';
 
-let service: FakeService;
-let window: Window;
+const { service, window } = await openPages(41);
 const snapshot = () => [{ ...everyKind(), quota: aQuota(), last: true }];
 
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 41 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
 beforeEach(async () => {
   service.snapshots = snapshot();
   service.calls.length = 0;

@@ -1,7 +1,6 @@
 import { aQuota, aTask, everyKind, idOf } from '../support/page-records.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
 /** A text that runs, loads or leads elsewhere wherever a page takes it for more than text. */
 const hostile = [
@@ -49,16 +48,7 @@ const events = [
   }),
 ];
 
-let service: FakeService;
-let window: Window;
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 97 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
+const { service, window } = await openPages(97);
 beforeEach(() => {
   const records = everyKind();
   const step = { name: 'setup', state: 'running', exit_code: 1, output: '' } as const;

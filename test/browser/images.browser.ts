@@ -1,22 +1,12 @@
 import { aConversation, aQuota, aSandbox, idOf } from '../support/page-records.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
-let service: FakeService;
-let window: Window;
+const { service, window } = await openPages(141);
 const id = idOf(1);
 /** Maximum characters of an image that the service takes. */
 const maxUrlCharacters = 262_144;
 
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 141 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
 beforeEach(() => {
   service.calls.length = 0;
   service.answers.clear();

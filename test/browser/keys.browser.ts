@@ -2,11 +2,9 @@ import type { ApiKeyRecord } from '../../src/web/wire.ts';
 import { aKey, hostileText } from '../support/page-overview.ts';
 import { aQuota } from '../support/page-records.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
-let service: FakeService;
-let window: Window;
+const { service, window } = await openPages(121);
 
 const ok = (json: unknown) => ({ status: 200, json });
 const dayMs = 86_400_000;
@@ -21,14 +19,6 @@ const script = aKey('key-ci', { name: hostileText, last_used_at: null });
 const answerKeys = (...keys: readonly ApiKeyRecord[]) =>
   service.answers.set('GET /api/keys', ok(keys));
 
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 121 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
 beforeEach(() => {
   service.snapshots = [
     { conversations: [], start_tasks: [], sandboxes: [], quota: aQuota(), last: true },

@@ -1,20 +1,10 @@
 import { eventually } from '../support/eventually.ts';
 import { aConversation, aQuota, aSandbox, everyKind, idOf } from '../support/page-records.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
-let service: FakeService;
-let window: Window;
+const { service, window } = await openPages(91);
 
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 91 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
 beforeEach(async () => {
   service.snapshots = [{ ...everyKind(), quota: aQuota(), last: true }];
   service.calls.length = 0;

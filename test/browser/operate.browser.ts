@@ -2,11 +2,9 @@ import { aQuota } from '../support/page-records.ts';
 import { aBusyOverview, aKey, anOverview, hostileText } from '../support/page-overview.ts';
 import type { ApiKeyRecord, OverviewRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
-let service: FakeService;
-let window: Window;
+const { service, window } = await openPages(81);
 
 const ok = (json: unknown) => ({ status: 200, json });
 const answerOverview = (overview: OverviewRecord) =>
@@ -25,14 +23,6 @@ const threeKeys = () => [
   }),
 ];
 
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 81 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
 beforeEach(() => {
   service.snapshots = [
     { conversations: [], start_tasks: [], sandboxes: [], quota: aQuota(), last: true },

@@ -1,20 +1,10 @@
 import { aConversation, aQuota, everyKind, idOf } from '../support/page-records.ts';
 import type { Found, TextSearchPage } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
 const request = 'GET /api/v1/search';
-let service: FakeService;
-let window: Window;
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 181 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
+const { service, window } = await openPages(181);
 beforeEach(async () => {
   service.answers.clear();
   service.snapshots = [

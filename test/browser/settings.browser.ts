@@ -2,11 +2,10 @@ import { aQuota } from '../support/page-records.ts';
 import { hostileText } from '../support/page-overview.ts';
 import type { SecretRecord, SettingsRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService, type Answer } from './support/fake-service.ts';
+import { type Answer } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
-let service: FakeService;
-let window: Window;
+const { service, window } = await openPages(101);
 
 const ok = (json: unknown) => ({ status: 200, json });
 const settings: SettingsRecord = {
@@ -32,14 +31,6 @@ const answerSettings = (changes: Partial<SettingsRecord> = {}) =>
 const answerSecrets = (...items: readonly SecretRecord[]) =>
   service.answers.set('GET /api/v1/secrets/search', ok({ items, next_page_id: null }));
 
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 101 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
 beforeEach(() => {
   service.snapshots = [
     { conversations: [], start_tasks: [], sandboxes: [], quota: aQuota(), last: true },

@@ -1,23 +1,14 @@
 import { aConversation, aQuota, everyKind, idOf } from '../support/page-records.ts';
 import type { ConversationRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
-import { Window } from './support/browser.ts';
-import { FakeService, type Answer } from './support/fake-service.ts';
+import { type Answer } from './support/fake-service.ts';
+import { openPages } from './support/pages.ts';
 
 const id = idOf(2);
 const title = 'Fix the <img src=x onerror=alert(1)> login';
 const base = `GET /api/v1/conversation/${id}/events`;
 
-let service: FakeService;
-let window: Window;
-beforeAll(async () => {
-  service = await FakeService.start();
-  window = await Window.open({ firstPicture: 161 });
-});
-afterAll(async () => {
-  await window.close();
-  await service.stop();
-});
+const { service, window } = await openPages(161);
 const have = (fields: Partial<ConversationRecord> = {}) => {
   const { conversations, ...others } = everyKind();
   const own = aConversation(2, { title, ...fields });

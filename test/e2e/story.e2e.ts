@@ -187,40 +187,6 @@ describe('a repository', () => {
     );
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   });
-
-  it('is refused when it has a name that does not exist, and leaves nothing', async () => {
-    expect(
-      await up.call('POST', '/api/v1/app-conversations', {
-        ...saying('Hello.'),
-        selected_repository: 'acme/none',
-      }),
-    ).toMatchObject({ status: 403, body: { code: 'repository-access-denied' } });
-    expect(
-      await up.k('get conversations -o jsonpath={.items[*].spec.repository.name}'),
-    ).not.toContain('acme/none');
-  });
-
-  it('is found by the branches that it has', async () => {
-    const { status, body } = await up.call(
-      'GET',
-      '/api/v1/git/branches/search?provider=github&repository=acme/shop&query=',
-    );
-    expect({ status, body }).toMatchObject({
-      status: 200,
-      body: { items: [{ name: 'main' }, { name: 'feature' }] },
-    });
-  });
-
-  it('is refused when it has no such branch, and leaves nothing', async () => {
-    const body = { ...saying('Hello.'), selected_repository: 'acme/shop', selected_branch: 'none' };
-    expect(await up.call('POST', '/api/v1/app-conversations', body)).toMatchObject({
-      status: 422,
-      body: { code: 'branch-not-found' },
-    });
-    expect(
-      await up.k('get conversations -o jsonpath={.items[*].spec.repository.branch}'),
-    ).not.toContain('none');
-  });
 });
 
 describe('a start', () => {

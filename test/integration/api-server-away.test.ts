@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startApiFront, type ApiFront } from '../support/api-front.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { runBuilt } from '../support/built-program.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { program } from '../support/installation.ts';
@@ -17,7 +18,6 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack();
   api = await runApiServer();
   stack.defer(() => api.close());
-  writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
   port = await freePort();
   kubeconfig = join(api.folder, 'front');
   // A plain server: kubeconfigs may name one only when nothing is verified anyway.
@@ -37,40 +37,18 @@ interface LogLine {
 
 async function run(command: 'operator' | 'gateway') {
   const readyPort = await freePort();
-  const child = spawn(process.execPath, [program, command], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: api.folder,
-      KUBECONFIG: kubeconfig,
-      MASTER_KEY_FILES: join(api.folder, 'master-key'),
-      METRICS_PORT: String(readyPort),
-      HEALTH_PORT: '0',
-      HOST: '127.0.0.1',
-      PORT: '0',
-      LOG_FORMAT: 'json',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let log = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
-  const exited = once(child, 'exit');
-  stack.defer(async () => {
-    if (child.exitCode === null && child.kill('SIGKILL')) await exited;
-  });
+  const env = { KUBECONFIG: kubeconfig, METRICS_PORT: String(readyPort) };
+  const { log, stop } = runBuilt(command, { api, stack, env });
   return {
     lines: () =>
-      log
+      log()
         .split('\n')
         .flatMap((line) =>
           line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : [],
         ),
     ready: async () => (await fetch(`http://127.0.0.1:${readyPort}/ready`)).status,
     alive: async () => (await fetch(`http://127.0.0.1:${readyPort}/alive`)).status,
-    stop: async () => {
-      child.kill('SIGTERM');
-      return ((await exited) as [unknown])[0];
-    },
+    stop,
   };
 }
 
@@ -92,7 +70,7 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     expect([await ready(), await alive()]).toEqual([503, 200]);
     await front();
     await eventually('it is ready', async () => (await ready()) === 200);
-    expect(await stop()).toBe(0);
+    expect(await stop()).toMatchObject({ code: 0 });
   });
 
   it('says at its start which right it lacks, and works by itself once it has it', async () => {
@@ -109,7 +87,7 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     expect(await ready()).toBe(503);
     rights.refuse = () => undefined;
     await eventually('it is ready', async () => (await ready()) === 200);
-    expect(await stop()).toBe(0);
+    expect(await stop()).toMatchObject({ code: 0 });
   });
 });
 

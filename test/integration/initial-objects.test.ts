@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { stringify } from 'yaml';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { Transport } from '@conversation-operator/kube/transport';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import { readOperatorConfig } from '../../src/config/cluster.ts';
 import { defaultTemplate } from '../../src/commands/initial-objects.ts';
 import {
@@ -17,7 +16,6 @@ import { kubectl } from '../support/kubectl.ts';
 import { recordingLogger } from '../support/recording-logger.ts';
 import { SplitInstallation } from '../support/split-installation.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
-import { systemClock } from '@conversation-operator/base/clock';
 
 const namespace = 'default';
 const labels = { 'app.kubernetes.io/name': 'conversation-operator' };
@@ -39,23 +37,12 @@ const template = (image: string) => {
 };
 
 let api: RunningApiServer;
-let transport: Transport;
 let client: HttpKubeClient;
 beforeEach(async () => {
   api = await runApiServer();
-  const connection = { server: api.server.url, token: api.token };
-  transport = new Transport({
-    connection,
-    clock: systemClock,
-    random: Math.random,
-    logger: silentLogger,
-  });
-  client = new HttpKubeClient({ transport });
+  ({ client } = api);
 });
-afterEach(async () => {
-  await transport.close();
-  await api.close();
-});
+afterEach(() => api.close());
 
 const k = async (...args: readonly string[]) => {
   const { code, stdout, stderr } = await kubectl(api.kubeconfig, args);

@@ -2,10 +2,6 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { Transport } from '@conversation-operator/kube/transport';
-import { silentLogger } from '@conversation-operator/base/logger';
 import { configMaps, leases } from '@conversation-operator/kube/core';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
@@ -54,13 +50,7 @@ beforeEach(async () => {
   stack.defer(() => api.close());
   log = [];
   candidates = [];
-  const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
-  const transport = new Transport({
-    connection: { server: api.server.url, token: api.token },
-    ...runtime,
-  });
-  stack.defer(() => transport.close());
-  const client = new HttpKubeClient({ transport });
+  const { client } = api;
   const ledger = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'ledger' } };
   const { resourceVersion } = (await client.create(configMaps, ledger)).metadata;
   const done = new AbortController();

@@ -1,22 +1,16 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { issueKey } from '../../src/gateway/auth/key.ts';
-import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { Transport } from '@conversation-operator/kube/transport';
-import { silentLogger } from '@conversation-operator/base/logger';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import { conversations } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { runBuilt } from '../support/built-program.ts';
 import { eventually } from '../support/eventually.ts';
 import { StubAgent } from '../support/gateway/stub-agent.ts';
-import { program, saying } from '../support/installation.ts';
+import { saying } from '../support/installation.ts';
 import { LoadBalancer } from '../support/load-balancer.ts';
 import { sessionKeyFor } from '../support/session-key.ts';
 import { SteadyLoad, type Answered } from '../support/steady-load.ts';
@@ -37,16 +31,7 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack();
   api = await runApiServer();
   stack.defer(() => api.close());
-  const connection = { server: api.server.url, token: api.token };
-  const transport = new Transport({
-    connection,
-    clock: systemClock,
-    random: Math.random,
-    logger: silentLogger,
-  });
-  stack.defer(() => transport.close());
-  client = new HttpKubeClient({ transport });
-  writeFileSync(join(api.folder, 'master-key'), masterKey);
+  ({ client } = api);
   agent = await StubAgent.start();
   stack.defer(() => agent.stop());
   balancer = await LoadBalancer.start();
@@ -54,41 +39,17 @@ beforeEach(async () => {
 });
 afterEach(() => stack.disposeAsync());
 
-/** The built gateway, once it is ready. `stop` sends SIGTERM and resolves with the exit code. */
+/** The built gateway, once it is ready. */
 async function startGateway() {
-  const child = spawn(process.execPath, [program, 'gateway'], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: api.folder,
-      KUBECONFIG: api.kubeconfig,
-      MASTER_KEY_FILES: join(api.folder, 'master-key'),
-      HOST: '127.0.0.1',
-      PORT: '0',
-      METRICS_PORT: '0',
-      DRAIN_SECONDS: String(drainSeconds),
-      RATE_LIMIT_READS: '0',
-      RATE_LIMIT_WRITES: '0',
-      OVERLOAD_DELAY_MS: '0',
-      LOG_FORMAT: 'json',
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const exited = once(child, 'exit');
-  stack.defer(async () => {
-    child.kill('SIGKILL');
-    await exited;
-  });
-  let log = '';
-  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
-  const port = Number(await eventually('the gateway listens', () => /"port":(\d+)/.exec(log)?.[1]));
-  return {
-    port,
-    stop: async () => {
-      child.kill('SIGTERM');
-      const [code] = (await exited) as [unknown];
-      return { code };
-    },
+  const env = {
+    DRAIN_SECONDS: String(drainSeconds),
+    RATE_LIMIT_READS: '0',
+    RATE_LIMIT_WRITES: '0',
+    OVERLOAD_DELAY_MS: '0',
   };
+  const { log, stop } = runBuilt('gateway', { api, stack, env });
+  const listens = () => /"port":(\d+)/.exec(log())?.[1];
+  return { port: Number(await eventually('the gateway listens', listens)), stop };
 }
 
 async function addSandbox(name: string): Promise<Sandbox> {

@@ -1,20 +1,13 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { systemClock } from '@conversation-operator/base/clock';
 import { leases } from '@conversation-operator/kube/core';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
-import { Transport } from '@conversation-operator/kube/transport';
-import { silentLogger } from '@conversation-operator/base/logger';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { shardOf } from '../../src/controllers/shards/shard.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { runBuilt, type BuiltProgram } from '../support/built-program.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { program } from '../support/installation.ts';
 
 const home = 'default';
 const lease = {
@@ -37,9 +30,7 @@ const namespaces: ResourceDefinition<KubeObject> = {
   namespaced: false,
 };
 
-interface Replica {
-  readonly process: ChildProcess;
-  readonly exited: Promise<unknown>;
+interface Replica extends BuiltProgram {
   readonly metricsPort: number;
 }
 
@@ -52,45 +43,24 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack();
   api = await runApiServer();
   stack.defer(() => api.close());
-  const transport = new Transport({
-    connection: { server: api.server.url, token: api.token },
-    clock: systemClock,
-    random: Math.random,
-    logger: silentLogger,
-  });
-  stack.defer(() => transport.close());
-  client = new HttpKubeClient({ transport });
+  ({ client } = api);
   for (const name of tenants)
     await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
 });
 afterEach(() => stack.disposeAsync());
 
 async function startOperator(name: string, shards: number): Promise<Replica> {
   const metricsPort = await freePort();
-  const child = spawn(process.execPath, [program, 'operator'], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: api.folder,
-      KUBECONFIG: api.kubeconfig,
-      NAMESPACE: home,
-      ALL_NAMESPACES: 'true',
-      SHARDS: String(shards),
-      POD_NAME: name,
-      MASTER_KEY_FILES: join(api.folder, 'master-key'),
-      METRICS_PORT: String(metricsPort),
-      HEALTH_PORT: '0',
-      NOTIFICATION_PORT: '0',
-      ...lease,
-    },
-    stdio: 'ignore',
-  });
-  const exited = once(child, 'exit');
-  stack.defer(async () => {
-    child.kill('SIGKILL');
-    await exited;
-  });
-  return { process: child, exited, metricsPort };
+  const env = {
+    NAMESPACE: home,
+    ALL_NAMESPACES: 'true',
+    SHARDS: String(shards),
+    POD_NAME: name,
+    METRICS_PORT: String(metricsPort),
+    NOTIFICATION_PORT: '0',
+    ...lease,
+  };
+  return { ...runBuilt('operator', { api, stack, env }), metricsPort };
 }
 
 /** The replicas that the Leases of the shards name; '' for a shard without a leader. */
@@ -143,8 +113,7 @@ describe('operators with shards', () => {
     one.process.kill('SIGKILL');
     await eventually('two leads both', async () => (await leaders(2)).join() === 'two,two');
     await work();
-    two.process.kill('SIGTERM');
-    await two.exited;
+    await two.stop();
     expect(await leaders(2)).toEqual(['', '']);
     expect(await commonHolder()).toBe('');
   });

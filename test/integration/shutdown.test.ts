@@ -1,17 +1,8 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { issueKey } from '../../src/gateway/auth/key.ts';
-import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { Transport } from '@conversation-operator/kube/transport';
-import { silentLogger } from '@conversation-operator/base/logger';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import { leases } from '@conversation-operator/kube/core';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { runBuilt } from '../support/built-program.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/free-port.ts';
-import { program, saying } from '../support/installation.ts';
 
 const namespace = 'default';
 
@@ -23,57 +14,9 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack();
   api = await runApiServer();
   stack.defer(() => api.close());
-  const connection = { server: api.server.url, token: api.token };
-  const transport = new Transport({
-    connection,
-    clock: systemClock,
-    random: Math.random,
-    logger: silentLogger,
-  });
-  stack.defer(() => transport.close());
-  client = new HttpKubeClient({ transport });
-  writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
+  ({ client } = api);
 });
 afterEach(() => stack.disposeAsync());
-
-interface Command {
-  readonly process: ChildProcess;
-  readonly log: () => string;
-  /** SIGTERM; resolves with the exit code. */
-  readonly stop: () => Promise<{ readonly code: unknown }>;
-}
-
-function run(command: 'operator' | 'gateway', env: Record<string, string>): Command {
-  const child = spawn(process.execPath, [program, command], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: api.folder,
-      KUBECONFIG: api.kubeconfig,
-      MASTER_KEY_FILES: join(api.folder, 'master-key'),
-      METRICS_PORT: '0',
-      LOG_FORMAT: 'json',
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let log = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
-  const exited = once(child, 'exit');
-  stack.defer(async () => {
-    child.kill('SIGKILL');
-    await exited;
-  });
-  return {
-    process: child,
-    log: () => log,
-    stop: async () => {
-      child.kill('SIGTERM');
-      const [code] = (await exited) as [unknown];
-      return { code };
-    },
-  };
-}
 
 const holder = async (): Promise<string> => {
   const { items } = await client.list(leases, { namespace });
@@ -93,7 +36,10 @@ const lease = {
 it('hands over from one operator to the other before its lease is over, and ends with 0', async () => {
   const names = ['first', 'second'] as const;
   const operators = new Map(
-    names.map((name) => [name, run('operator', { POD_NAME: name, HEALTH_PORT: '0', ...lease })]),
+    names.map((name) => [
+      name,
+      runBuilt('operator', { api, stack, env: { POD_NAME: name, ...lease } }),
+    ]),
   );
   await eventually('both have started', () =>
     [...operators.values()].every(({ log }) => log().includes('operator started')),
@@ -108,31 +54,4 @@ it('hands over from one operator to the other before its lease is over, and ends
   expect(await ended).toMatchObject({ code: 0 });
   expect(await operators.get(otherName)?.stop()).toMatchObject({ code: 0 });
   expect(await holder()).toBe('');
-});
-
-it('brings the requests of a gateway to their end, takes no new ones, and ends with 0', async () => {
-  const { key } = await issueKey({ client, namespace, owner: 'alice', role: 'user' });
-  const port = await freePort();
-  const gateway = run('gateway', { HOST: '127.0.0.1', PORT: String(port) });
-  const url = `http://127.0.0.1:${port}`;
-  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
-  await eventually(
-    'it answers',
-    async () => (await fetch(`${url}/api/v1/app-conversations/search`, { headers })).status === 200,
-  );
-  // No operator works on the start here, so the stream has no end of its own.
-  const stream = await fetch(`${url}/api/v1/app-conversations/stream-start`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify(saying('hello')),
-  });
-  const reader = (stream.body ?? new ReadableStream<Uint8Array>())
-    .pipeThrough(new TextDecoderStream())
-    .getReader();
-  let text = (await reader.read()).value ?? '';
-  const ended = gateway.stop();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value;
-  expect(JSON.parse(text)).toMatchObject([{ status: 'WORKING' }]);
-  expect(await ended).toMatchObject({ code: 0 });
-  await expect(fetch(`${url}/api/v1/app-conversations/search`, { headers })).rejects.toThrow();
 });

@@ -1,19 +1,13 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { Transport } from '@conversation-operator/kube/transport';
-import { silentLogger } from '@conversation-operator/base/logger';
 import { conversations } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { addTemplate } from '../bench/population.ts';
 import { startApiFront } from '../support/api-front.ts';
 import { runApiServer } from '../support/api-server.ts';
+import { runBuilt } from '../support/built-program.ts';
 import { eventually } from '../support/eventually.ts';
-import { program } from '../support/installation.ts';
 
 const namespace = 'default';
 /** Conversations that start, each of an owner of its own. */
@@ -36,15 +30,7 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   await using stack = new AsyncDisposableStack();
   const api = await runApiServer();
   stack.defer(() => api.close());
-  const connection = { server: api.server.url, token: api.token };
-  const transport = new Transport({
-    connection,
-    clock: systemClock,
-    random: Math.random,
-    logger: silentLogger,
-  });
-  stack.defer(() => transport.close());
-  const client = new HttpKubeClient({ transport });
+  const { client } = api;
   await addTemplate(client, namespace);
   const initialMessage = {
     role: 'user' as const,
@@ -72,29 +58,8 @@ it('a leader keeps its lease while its own writes occupy each of its connections
     .replace(/server: .*/, `server: ${front.url}`)
     .replace(/certificate-authority-data: .*/, 'insecure-skip-tls-verify: true');
   writeFileSync(kubeconfig, text);
-  const masterKey = join(api.folder, 'master-key');
-  writeFileSync(masterKey, 'k'.repeat(32));
-  const child = spawn(process.execPath, [program, 'operator'], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: api.folder,
-      KUBECONFIG: kubeconfig,
-      NAMESPACE: namespace,
-      MASTER_KEY_FILES: masterKey,
-      METRICS_PORT: '0',
-      HEALTH_PORT: '0',
-      LOG_FORMAT: 'json',
-      ...lease,
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const exited = once(child, 'exit');
-  stack.defer(async () => {
-    if (child.exitCode === null && child.kill('SIGKILL')) await exited;
-  });
-
-  let log = '';
-  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  const env = { KUBECONFIG: kubeconfig, NAMESPACE: namespace, ...lease };
+  const { log } = runBuilt('operator', { api, stack, env });
 
   await eventually('every connection is occupied', () => writes >= connections);
   const before = writes;
@@ -105,6 +70,6 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   );
   // A leader that has lost its lease takes the lease again, as the same holder.
   expect(
-    log.match(/"message":"(Started leading|Stopped leading|Lease could not be renewed)"/g),
+    log().match(/"message":"(Started leading|Stopped leading|Lease could not be renewed)"/g),
   ).toEqual(['"message":"Started leading"']);
 });

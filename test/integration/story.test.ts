@@ -48,30 +48,6 @@ describe('a conversation', () => {
     expect(await read(`${id}/file?file_path=${folder}/kept.txt`)).toBe('kept\n');
     expect(await read(`${id}/git/changes?path=${folder}`)).toEqual([]);
 
-    const { stdout } = await k(`get conversations ${id}`);
-    const [head, row] = stdout.trim().split('\n');
-    expect(head?.split(/\s+/)).toEqual([
-      'NAME',
-      'TITLE',
-      'SANDBOX',
-      'EXECUTION',
-      'APPROVAL',
-      'START',
-      'REPOSITORY',
-      'PR',
-      'OWNER',
-      'AGE',
-    ]);
-    expect(row?.split(/ {3,}/)).toEqual([
-      id,
-      'Make a file:',
-      'RUNNING',
-      'finished',
-      'READY',
-      'local',
-      expect.stringMatching(/^\d+s$/),
-    ]);
-
     expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`)).body).toEqual({
       success: true,
     });

@@ -1,4 +1,3 @@
-import type { ComponentMutant } from './component-mutants/component-mutant.ts';
 import { replayCommand, simulate } from './simulation.ts';
 import type { SimulationOptions } from './stage.ts';
 
@@ -11,15 +10,4 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
   throw new Error(
     `seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options)}`,
   );
-}
-
-const maxSeeds = 80;
-
-/** Throws unless one of `maxSeeds` seeds fails by the rule with the mutant. */
-export async function mustBeKilled(mutant: ComponentMutant, rule: string): Promise<void> {
-  for (let seed = 1; seed <= maxSeeds; seed++) {
-    const { failure } = await simulate({ seed, mutant, world: 'single-owner' });
-    if (failure?.rule === rule) return;
-  }
-  throw new Error(`no seed of 1 to ${maxSeeds} has noticed`);
 }

@@ -7,7 +7,7 @@ import { replayCommand, simulate, type Outcome } from './simulation.ts';
 import type { SimulationOptions } from './stage.ts';
 import { worlds, type World } from './world.ts';
 
-type Options = Omit<SimulationOptions, 'seed' | 'mutant' | 'keepLines' | 'ends'>;
+type Options = Omit<SimulationOptions, 'seed' | 'keepLines' | 'ends'>;
 type Job = Options & Pick<SimulationOptions, 'seed'>;
 
 const report = (outcome: Outcome): string =>

@@ -16,7 +16,6 @@ import type { Cluster } from './cluster.ts';
 import { SimulatedConnection } from './connection.ts';
 import { Machine } from './machine.ts';
 import type { SimulatedNode } from './node.ts';
-import type { ComponentMutant, MutantContext } from './component-mutants/component-mutant.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
@@ -51,7 +50,6 @@ export interface OperatorProcessOptions {
       conversation: StoredConversation,
     ) => void;
   };
-  readonly mutant: ComponentMutant;
   readonly retention?: Partial<RetentionTimes> | undefined;
 }
 
@@ -192,7 +190,6 @@ export class OperatorProcess {
       scheduler,
       trace,
       keys,
-      mutant,
       node,
       traffic,
       metrics,
@@ -225,18 +222,11 @@ export class OperatorProcess {
       ...runtime,
       dispatcher,
     });
-    const context: MutantContext = {
-      client: plain,
-      caches: () => caches,
-      clock: machine.clock,
-      keys,
-    };
     const scope = shards === 1 ? { namespace } : {};
-    const cachesOptions = { client: plain, ...scope, ...runtime };
-    const caches: Caches = mutant.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
+    const caches = createCaches({ client: plain, ...scope, ...runtime });
     this.#caches = caches;
     for (const reflector of reflectorsOf(caches)) reflector.start();
-    const agents = new SimulatedAgentClient({
+    const agent = new SimulatedAgentClient({
       machine,
       node,
       faultSchedule,
@@ -246,7 +236,6 @@ export class OperatorProcess {
       onInterruptSent: (process, conversation) =>
         agentNetwork.onInterruptSent(machine.name, process, conversation),
     });
-    const agent = mutant.agent?.(agents, context) ?? agents;
     await lead(
       {
         client: new HttpKubeClient({ transport: leaseTransport }),
@@ -260,16 +249,12 @@ export class OperatorProcess {
         },
         onStartedLeading: async ({ shard, owns, fenced }, signal) => {
           const own = owns === undefined ? plain : new ShardClient(plain, owns);
-          const gated = mutant.unfenced === true ? own : fenced(own);
-          const client = mutant.client?.(gated, context) ?? gated;
-          const clock = mutant.clock?.(machine.clock) ?? machine.clock;
           const gitHosts = { github: 'https://github.com' };
           const times =
             this.#options.retention === undefined ? {} : { retention: this.#options.retention };
           const work = new Operator({
             ...runtime,
-            clock,
-            client,
+            client: fenced(own),
             caches: owns === undefined ? caches : shardCaches(caches, owns),
             agent,
             keys,

@@ -28,7 +28,7 @@ function namespaceOf(shard: number, shards: number, prefix = 'team'): string {
  * common, and each namespace has users, a node and checks of its own.
  */
 export function shardStages(options: SimulationOptions & { readonly shards: number }): Stage[] {
-  const { seed, shards, keepLines = 0, mutant = {}, busy = false } = options;
+  const { seed, shards, keepLines = 0, busy = false } = options;
   const random = new Random(`${seed}/shards`);
   const scheduler = new Scheduler();
   const trace = new Trace(scheduler, keepLines);
@@ -65,7 +65,6 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
         scheduler,
         trace,
         keys,
-        mutant,
         traffic,
         metrics,
         retention: retentionTimes,

@@ -34,19 +34,11 @@ const maxSteps = 400_000;
 /** Time between two checks of what is pending. */
 const checkMs = 1_000;
 
-/**
- * One run, made of nothing but its seed. With a mutant that patches a class, no other may run at
- * the same time.
- */
+/** One run, made of nothing but its seed. */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
-  const restores = (options.mutant?.patches ?? []).map((patch) => patch());
-  try {
-    const { shards = 1 } = options;
-    const stages = shards === 1 ? [stage(options)] : shardStages({ ...options, shards });
-    return await new Play(stages).play(options.seed);
-  } finally {
-    for (const restore of restores.reverse()) restore();
-  }
+  const { shards = 1 } = options;
+  const stages = shards === 1 ? [stage(options)] : shardStages({ ...options, shards });
+  return new Play(stages).play(options.seed);
 }
 
 /**

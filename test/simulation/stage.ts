@@ -26,7 +26,6 @@ import { InterruptedRunsCheck } from './interrupted-runs-check.ts';
 import { MessageSender } from './message-sender.ts';
 import { SimulatedNode } from './node.ts';
 import { NodeConditions } from './node-conditions.ts';
-import type { ComponentMutant } from './component-mutants/component-mutant.ts';
 import { OperatorProcess } from './operator-process.ts';
 import { OrphanedSandboxCheck } from './orphaned-sandbox-check.ts';
 import { Outages } from './outages.ts';
@@ -61,7 +60,6 @@ import { traitsOf, type World } from './world.ts';
 
 export interface SimulationOptions {
   readonly seed: number;
-  readonly mutant?: ComponentMutant;
   /** How many lines of the trace are kept for a reader; none by default. */
   readonly keepLines?: number;
   /** All kinds by default. */
@@ -133,7 +131,6 @@ interface Knowledge {
 export function stage(
   {
     seed,
-    mutant = {},
     keepLines = 0,
     faults = 'all',
     messages = false,
@@ -317,7 +314,6 @@ export function stage(
         scheduler,
         trace,
         keys,
-        mutant,
         traffic,
         metrics,
         retention: retentionTimes,

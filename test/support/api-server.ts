@@ -5,12 +5,15 @@ import type { PodLogs } from '../../packages/local-cluster/src/api/pod-logs.ts';
 import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
 import { writeKubeconfig } from '@conversation-operator/local-cluster/http/credentials';
 import { startApiServer, type ApiServer } from '@conversation-operator/local-cluster/http/server';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport } from '@conversation-operator/kube/transport';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { crds } from './crds.ts';
 
 export interface RunningApiServer {
   readonly plane: ControlPlane;
+  readonly client: HttpKubeClient;
   readonly server: ApiServer;
   readonly token: string;
   readonly kubeconfig: string;
@@ -48,14 +51,22 @@ export async function runApiServer(
     ...(podLogs === undefined ? {} : { podLogs }),
     ...(stalledMs === undefined ? {} : { stalledMs }),
   });
+  const transport = new Transport({
+    connection: { server: server.url, token },
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   writeKubeconfig(kubeconfig, { server: server.secureUrl, token, ca: server.ca });
   return {
     plane,
+    client: new HttpKubeClient({ transport }),
     server,
     token,
     kubeconfig,
     folder,
     close: async () => {
+      await transport.close();
       await server.close();
       await plane.close();
       rmSync(folder, { recursive: true, force: true });

@@ -6,10 +6,6 @@ import { statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { request as httpsRequest } from 'node:https';
 import type { IncomingMessage } from 'node:http';
-import { Transport } from '@conversation-operator/kube/transport';
-import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { systemClock } from '@conversation-operator/base/clock';
-import { silentLogger } from '@conversation-operator/base/logger';
 import { eventually } from '../../../test/support/eventually.ts';
 import { runApiServer, type RunningApiServer } from '../../../test/support/api-server.ts';
 import {
@@ -170,47 +166,35 @@ describe('the server', () => {
 
 describe("the product's client", () => {
   it('can do all that controllers do', async () => {
-    const transport = new Transport({
-      connection: { server: running.server.url, token: running.token },
-      clock: systemClock,
-      random: Math.random,
-      logger: silentLogger,
+    const { client } = running;
+    const { resourceVersion } = await client.list(conversations);
+    const watching = new AbortController();
+    const seen: string[] = [];
+    const watch = (async () => {
+      for await (const event of client.watch(conversations, {
+        resourceVersion,
+        timeoutSeconds: 30,
+        signal: watching.signal,
+      })) {
+        if (event.type !== 'BOOKMARK') seen.push(`${event.type} ${event.object.metadata.name}`);
+      }
+    })().catch(() => undefined);
+    await call('POST', inDefault('conversations'), aConversation('a'));
+    const created = await client.get(conversations, 'default', 'a');
+    const titled = await client.mergePatch(conversations, 'default', 'a', { spec: { title: 'x' } });
+    await client.updateStatus(conversations, { ...titled, status: { observedGeneration: 2 } });
+    await expect(client.update(conversations, created)).rejects.toMatchObject({
+      status: 409,
+      reason: 'Conflict',
     });
-    try {
-      const client = new HttpKubeClient({ transport });
-      const { resourceVersion } = await client.list(conversations);
-      const watching = new AbortController();
-      const seen: string[] = [];
-      const watch = (async () => {
-        for await (const event of client.watch(conversations, {
-          resourceVersion,
-          timeoutSeconds: 30,
-          signal: watching.signal,
-        })) {
-          if (event.type !== 'BOOKMARK') seen.push(`${event.type} ${event.object.metadata.name}`);
-        }
-      })().catch(() => undefined);
-      await call('POST', inDefault('conversations'), aConversation('a'));
-      const created = await client.get(conversations, 'default', 'a');
-      const titled = await client.mergePatch(conversations, 'default', 'a', {
-        spec: { title: 'x' },
-      });
-      await client.updateStatus(conversations, { ...titled, status: { observedGeneration: 2 } });
-      await expect(client.update(conversations, created)).rejects.toMatchObject({
-        status: 409,
-        reason: 'Conflict',
-      });
-      await client.delete(conversations, 'default', 'a', { uid: created.metadata.uid });
-      await expect(client.get(conversations, 'default', 'a')).rejects.toMatchObject({
-        status: 404,
-        reason: 'NotFound',
-      });
-      await eventually('the watch has seen it', () => seen.length === 4);
-      expect(seen).toEqual(['ADDED a', 'MODIFIED a', 'MODIFIED a', 'DELETED a']);
-      watching.abort();
-      await watch;
-    } finally {
-      await transport.close();
-    }
+    await client.delete(conversations, 'default', 'a', { uid: created.metadata.uid });
+    await expect(client.get(conversations, 'default', 'a')).rejects.toMatchObject({
+      status: 404,
+      reason: 'NotFound',
+    });
+    await eventually('the watch has seen it', () => seen.length === 4);
+    expect(seen).toEqual(['ADDED a', 'MODIFIED a', 'MODIFIED a', 'DELETED a']);
+    watching.abort();
+    await watch;
   });
 });

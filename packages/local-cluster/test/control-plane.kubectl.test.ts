@@ -75,13 +75,6 @@ describe.each(programs)('%s', (program) => {
     expect(await kubectl('get', 'namespaces,crds')).toMatch(/namespace\/default +Active/);
   });
 
-  it('explains kinds', async () => {
-    expect(await kubectl('explain', 'conversation.spec')).toMatch(
-      /owner\s+<string> -required-\s+Owner of the conversation/,
-    );
-    expect(await kubectl('explain', 'pod.spec.containers')).toMatch(/image\s+<string>/);
-  });
-
   it('applies, shows, edits, patches and replaces', async () => {
     expect(await kubectl('apply', '-f', 'conversation.yaml')).toBe(
       'conversation.conversation-operator.dev/x created',
@@ -175,21 +168,6 @@ describe.each(programs)('%s', (program) => {
       'Error from server (NotFound): conversations.conversation-operator.dev "y" not found',
     );
     expect(await failing('get', 'nothing')).toContain(`doesn't have a resource type "nothing"`);
-  });
-
-  it('scales', async () => {
-    writeFileSync(
-      join(running.folder, 'sandbox.yaml'),
-      'apiVersion: conversation-operator.dev/v1alpha1\nkind: Sandbox\nmetadata: {name: s}\nspec: {owner: alice}\n',
-    );
-    await kubectl('create', '-f', 'sandbox.yaml');
-    expect(await kubectl('scale', 'sandbox', 's', '--replicas=0')).toBe(
-      'sandbox.conversation-operator.dev/s scaled',
-    );
-    expect(await kubectl('get', 'sbx', 's', '-o', 'jsonpath={.spec.replicas}')).toBe('0');
-    expect(await failing('scale', 'sbx', 's', '--replicas=2')).toContain(
-      'should be less than or equal to 1',
-    );
   });
 
   it('works with pods', async () => {

@@ -6,7 +6,6 @@ const order = [
   'install',
   'story',
   'talk',
-  'official-client',
   'page',
   'quota',
   'causes',

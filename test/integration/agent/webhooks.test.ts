@@ -64,27 +64,30 @@ async function receiver() {
 const statuses = (events: readonly Reported[]) =>
   events.filter(({ key }) => key === 'execution_status').map(({ value }) => value);
 
-async function anAgent(volume: AgentVolume, webhook: AgentWebhook) {
+/** An agent with a webhook, and a conversation that runs the blocks. */
+async function aConversation(
+  volume: AgentVolume,
+  webhook: AgentWebhook,
+  ...blocks: readonly string[]
+) {
   const agent = await volume.start();
   await volume.client.initialise(agent.endpoint, { ...volume.init, webhooks: [webhook] });
-  return agent;
+  const id = newUuid(Date.now());
+  const { workingDir } = volume;
+  const message = script(...blocks);
+  await volume.client.createConversation(agent.endpoint, { id, workingDir, message });
+  return { ...agent, id };
 }
 
 describe("the reference agent's webhooks", () => {
   it('report a conversation when it is created, stopped, changed and deleted, with the session key', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
-    const { endpoint } = await anAgent(volume, {
-      baseUrl: target.url,
-      headers: { 'X-Extra': 'more' },
-      flushDelaySeconds: 0.05,
-    });
-    const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, {
-      id,
-      workingDir: volume.workingDir,
-      message: script('sleep 60'),
-    });
+    const { endpoint, id } = await aConversation(
+      volume,
+      { baseUrl: target.url, headers: { 'X-Extra': 'more' }, flushDelaySeconds: 0.05 },
+      'sleep 60',
+    );
     await volume.until(endpoint, id, 'running');
     await volume.client.interrupt(endpoint, id);
     await call(endpoint, `PATCH /api/conversations/${id}`, { title: 'another' });
@@ -102,17 +105,12 @@ describe("the reference agent's webhooks", () => {
   it('report every event in order, soon after it', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
-    const { endpoint } = await anAgent(volume, {
-      baseUrl: target.url,
-      eventBufferSize: 100,
-      flushDelaySeconds: 0.05,
-    });
-    const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, {
-      id,
-      workingDir: volume.workingDir,
-      message: script('echo one', 'echo two'),
-    });
+    await aConversation(
+      volume,
+      { baseUrl: target.url, eventBufferSize: 100, flushDelaySeconds: 0.05 },
+      'echo one',
+      'echo two',
+    );
     const events = await eventually(() =>
       statuses(target.events()).includes('finished') ? target.events() : undefined,
     );
@@ -127,18 +125,11 @@ describe("the reference agent's webhooks", () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
     target.state.refusing = true;
-    const { endpoint } = await anAgent(volume, {
-      baseUrl: target.url,
-      flushDelaySeconds: 0.05,
-      retries: 1,
-      retryDelaySeconds: 0,
-    });
-    const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, {
-      id,
-      workingDir: volume.workingDir,
-      message: script('echo one'),
-    });
+    const { endpoint, id } = await aConversation(
+      volume,
+      { baseUrl: target.url, flushDelaySeconds: 0.05, retries: 1, retryDelaySeconds: 0 },
+      'echo one',
+    );
     await volume.until(endpoint, id, 'finished');
     await eventually(() => (target.state.refused > 3 ? true : undefined));
     target.state.refusing = false;
@@ -152,17 +143,11 @@ describe("the reference agent's webhooks", () => {
   it('report the last events when the agent is asked to end, and delay that by no more than a second', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
-    const { endpoint, stop } = await anAgent(volume, {
-      baseUrl: target.url,
-      eventBufferSize: 100,
-      flushDelaySeconds: 600,
-    });
-    const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, {
-      id,
-      workingDir: volume.workingDir,
-      message: script('sleep 60'),
-    });
+    const { endpoint, stop, id } = await aConversation(
+      volume,
+      { baseUrl: target.url, eventBufferSize: 100, flushDelaySeconds: 600 },
+      'sleep 60',
+    );
     await volume.until(endpoint, id, 'running');
     expect(await stop('SIGTERM')).toBe(0);
     expect(statuses(target.events())).toEqual(['paused']);
@@ -173,16 +158,14 @@ describe("the reference agent's webhooks", () => {
     const silent = createServer(() => undefined);
     silent.listen(0, '127.0.0.1');
     await once(silent, 'listening');
-    const { endpoint, stop } = await anAgent(volume, {
-      baseUrl: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
-      flushDelaySeconds: 0.01,
-    });
-    const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, {
-      id,
-      workingDir: volume.workingDir,
-      message: script('echo one'),
-    });
+    const { endpoint, stop, id } = await aConversation(
+      volume,
+      {
+        baseUrl: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+        flushDelaySeconds: 0.01,
+      },
+      'echo one',
+    );
     await volume.until(endpoint, id, 'finished');
     expect(await stop('SIGTERM')).toBe(0);
     silent.close();

@@ -1,21 +1,11 @@
 import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
 import { startApiServer, type ApiServer } from '@conversation-operator/local-cluster/http/server';
-import { sleep, systemClock } from '@conversation-operator/base/clock';
-import { Controller } from '@conversation-operator/kube/controller';
-import {
-  isAlreadyExists,
-  isConflict,
-  isNotFound,
-  TransportError,
-} from '@conversation-operator/kube/errors';
-import { EventRecorder } from '@conversation-operator/kube/events';
-import { fenced } from '@conversation-operator/kube/intercepted-client';
+import { systemClock } from '@conversation-operator/base/clock';
+import { isAlreadyExists, TransportError } from '@conversation-operator/kube/errors';
 import { HttpKubeClient } from '@conversation-operator/kube/http-client';
-import { LeaderElection } from '@conversation-operator/kube/leader-election';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { kubeEvents, leases, pods } from '@conversation-operator/kube/core';
 import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
@@ -66,40 +56,6 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('the client layer on a real API server', () => {
-  it('creates, reads, changes and deletes', async () => {
-    const created = await client.create(sandboxes, aSandbox('one'));
-    expect(await client.get(sandboxes, namespace, 'one')).toEqual(created);
-    expect(isAlreadyExists(await failureOf(client.create(sandboxes, aSandbox('one'))))).toBe(true);
-
-    const updated = await client.update(sandboxes, {
-      ...created,
-      spec: { ...created.spec, replicas: 0 },
-    });
-    expect(updated.spec.replicas).toBe(0);
-    expect(isConflict(await failureOf(client.update(sandboxes, created)))).toBe(true);
-
-    const reported = await client.updateStatus(sandboxes, {
-      ...updated,
-      status: { phase: 'PAUSED' },
-    });
-    expect(reported).toMatchObject({ spec: { replicas: 0 }, status: { phase: 'PAUSED' } });
-    const patched = await client.mergePatch(
-      sandboxes,
-      namespace,
-      'one',
-      { spec: { replicas: 1 } },
-      { dryRun: true },
-    );
-    expect(patched.spec.replicas).toBe(1);
-    expect(await client.get(sandboxes, namespace, 'one')).toEqual(reported);
-
-    expect(
-      isConflict(await failureOf(client.delete(sandboxes, namespace, 'one', { uid: 'another' }))),
-    ).toBe(true);
-    await client.delete(sandboxes, namespace, 'one', { uid: created.metadata.uid });
-    expect(isNotFound(await failureOf(client.get(sandboxes, namespace, 'one')))).toBe(true);
-  });
-
   it('speaks TLS to a server whose certificate it can check, and to no other', async () => {
     const sandbox = await client.create(sandboxes, aSandbox('one'));
     expect(await clientOf(server.secureUrl, server.ca).get(sandboxes, namespace, 'one')).toEqual(
@@ -108,34 +64,6 @@ describe('the client layer on a real API server', () => {
     expect(
       await failureOf(clientOf(server.secureUrl).create(sandboxes, aSandbox('two'))),
     ).toMatchObject({ name: 'TransportError', sent: false });
-  });
-
-  it('binds a pod', async () => {
-    const container = { name: 'agent', image: 'agent:1' };
-    await client.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { namespace, name: 'one' },
-      spec: { containers: [container] },
-    });
-    const binding = {
-      apiVersion: 'v1',
-      kind: 'Binding',
-      metadata: { name: 'one' },
-      target: { kind: 'Node', name: 'here' },
-    };
-    await client.createSubresource(pods, namespace, 'one', 'binding', binding);
-    expect((await client.get(pods, namespace, 'one')).spec?.nodeName).toBe('here');
-  });
-
-  it('lists more than one page', async () => {
-    for (let index = 0; index < 620; index++)
-      await client.create(sandboxes, aSandbox(`sandbox-${index}`));
-    const { items } = await client.list(sandboxes, { namespace });
-    expect(new Set(items.map(({ metadata }) => metadata.name)).size).toBe(620);
-    expect(
-      (await client.list(sandboxes, { fieldSelector: 'metadata.name=sandbox-7' })).items,
-    ).toHaveLength(1);
   });
 
   it('keeps a store equal to the server over connections that close all the time', async () => {
@@ -213,81 +141,5 @@ describe('the client layer on a real API server', () => {
     const { items } = await client.list(sandboxes);
     expect(items.length).toBeGreaterThanOrEqual(known);
     expect(items.length).toBeLessThanOrEqual(known + unknown);
-  });
-
-  it('drives a controller from a watch', async () => {
-    const reflector = new Reflector({ client, resource: sandboxes, ...runtime });
-    const controller = new Controller({
-      name: 'test',
-      ...runtime,
-      reconcile: async (request) => {
-        const sandbox = reflector.store.get(request.namespace, request.name);
-        if (sandbox === undefined || sandbox.status?.phase === 'RUNNING') return undefined;
-        await client.updateStatus(sandboxes, { ...sandbox, status: { phase: 'RUNNING' } });
-        return undefined;
-      },
-    });
-    const enqueue = ({ metadata }: Sandbox) => controller.enqueue(metadata);
-    reflector.addHandler({ added: enqueue, updated: enqueue });
-    reflector.start();
-    controller.start();
-    stack.defer(() => controller.stop());
-    stack.defer(() => reflector.stop());
-    for (let index = 0; index < 20; index++)
-      await client.create(sandboxes, aSandbox(`sandbox-${index}`));
-    await eventually('all of them run', async () => {
-      const { items } = await client.list(sandboxes);
-      return items.filter(({ status }) => status?.phase === 'RUNNING').length === 20;
-    });
-  });
-
-  it('hands leadership from one process to the next, with its writes', async () => {
-    const durations = { leaseDurationMs: 90_000, renewDeadlineMs: 60_000, retryPeriodMs: 100 };
-    const wins: string[] = [];
-    const run = (identity: string) => {
-      const abort = new AbortController();
-      const election: LeaderElection = new LeaderElection({
-        client,
-        namespace,
-        name: 'operator',
-        identity,
-        ...durations,
-        ...runtime,
-        onStartedLeading: async (signal) => {
-          await fenced(client, election).create(sandboxes, aSandbox(identity));
-          wins.push(identity);
-          await sleep(systemClock, 60_000, signal).catch(() => undefined);
-        },
-      });
-      const done = election.run(abort.signal);
-      return async () => {
-        abort.abort();
-        await done;
-      };
-    };
-    const stopOne = run('one');
-    await eventually('the first leads', () => wins.length === 1);
-    const stopTwo = run('two');
-    await stopOne();
-    await eventually('the second leads', () => wins.length === 2);
-    expect(wins).toEqual(['one', 'two']);
-    expect((await client.get(leases, namespace, 'operator')).spec).toMatchObject({
-      holderIdentity: 'two',
-      leaseTransitions: 1,
-    });
-    await stopTwo();
-    expect((await client.get(leases, namespace, 'operator')).spec?.holderIdentity).toBe('');
-  });
-
-  it('writes events, and counts them up', async () => {
-    const recorder = new EventRecorder({ client, component: 'test', ...runtime });
-    const sandbox = await client.create(sandboxes, aSandbox('one'));
-    for (let count = 0; count < 3; count++)
-      recorder.record(sandbox, { type: 'Normal', reason: 'Paused', message: 'made room' });
-    await recorder.close();
-    const { items } = await client.list(kubeEvents, { namespace });
-    expect(
-      items.map(({ reason, count, involvedObject }) => [reason, count, involvedObject.name]),
-    ).toEqual([['Paused', 3, 'one']]);
   });
 });

@@ -1,9 +1,6 @@
 import type { Kill } from './mutant.ts';
 import type { SourceMutation } from './mutated-source.ts';
 
-/** A mistake in a line, or the name of a component mutant. */
-export type Mistake = { readonly mutation: SourceMutation } | { readonly component: string };
-
 export interface Failure {
   readonly seed: number;
   readonly rule: string;
@@ -14,7 +11,7 @@ export interface Failure {
 
 export interface HuntOptions {
   readonly name: string;
-  readonly mistake: Mistake;
+  readonly mutation: SourceMutation;
   readonly kill: Kill;
   readonly firstSeed: number;
   readonly seeds: number;

@@ -1,116 +1,14 @@
-import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
-import { partOf } from '../../support/part.ts';
-import { componentMutants } from '../component-mutants/component-mutants.ts';
-import { firstSeed } from '../first-seed.ts';
-import { KnownSeeds } from './known-seeds.ts';
-import { Hunt, type Mistake } from './hunt.ts';
-import type { Kill, Mutant } from './mutant.ts';
+import { hunt } from './hunting.ts';
+import type { Mutant } from './mutant.ts';
 import { mutants } from './mutants.ts';
-import { replay, runSome } from './run-mutant.ts';
 
-/** Enough for a mistake that every seventh seed shows to escape once in a million runs. */
-const defaultSeeds = 80;
-/** A run that stores seeds stores the cheapest one of these. */
-const killsOfStored = 5;
-const knownSeedsFile = new URL('known-seeds.json', import.meta.url);
-
-interface Known {
-  readonly name: string;
-  readonly mistake: Mistake;
-  readonly kill: Kill;
-}
-
-const known: readonly Known[] = [
-  ...Object.entries<Mutant>(mutants).map(([name, { file, from, to, ...kill }]) => ({
+const isDone = await hunt({
+  mutants: Object.entries<Mutant>(mutants).map(([name, { file, from, to, ...kill }]) => ({
     name,
-    mistake: { mutation: { file, from, to } },
+    mutation: { file, from, to },
     kill,
   })),
-  ...componentMutants.map(({ name, component: _component, ...kill }) => ({
-    name,
-    mistake: { component: name },
-    kill,
-  })),
-];
-
-/**
- * Runs the hunts over all cores. While there are more hunts than cores, each has one worker; the
- * last ones have all of them.
- */
-async function runAll(hunts: readonly Hunt[], lanes: number): Promise<void> {
-  const waiting = [...hunts];
-  const running = new Map<Hunt, number>();
-  const join = (hunt: Hunt, by: number) => running.set(hunt, (running.get(hunt) ?? 0) + by);
-  const next = () =>
-    waiting.shift() ??
-    [...running].filter(([hunt]) => hunt.isOpen).sort(([, one], [, other]) => one - other)[0]?.[0];
-  const lane = async () => {
-    for (let hunt = next(); hunt !== undefined; hunt = next()) {
-      join(hunt, 1);
-      await runSome(hunt);
-      join(hunt, -1);
-      if (running.get(hunt) !== 0 || hunt.isOpen) continue;
-      running.delete(hunt);
-      process.stdout.write(`${hunt.report}\n`);
-    }
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
-}
-
-async function showSeed({ mistake, kill }: Known, seed: number, keepLines: number): Promise<void> {
-  const { rule: _rule, seeds: _seeds, ...world } = kill;
-  const { failure, lines } = await replay(mistake, { ...world, seed, keepLines });
-  process.stdout.write(`${lines.join('\n')}\n${failure?.message ?? 'clean'}\n`);
-}
-
-async function main(): Promise<boolean> {
-  const { values } = parseArgs({
-    options: {
-      only: { type: 'string', default: '' },
-      seed: { type: 'string' },
-      lines: { type: 'string', default: '400' },
-      'first-seed': { type: 'string' },
-      seeds: { type: 'string' },
-      kills: { type: 'string' },
-      'known-seeds': { type: 'string', default: process.env['KNOWN_SEEDS'] ?? '' },
-      workers: { type: 'string', default: String(availableParallelism()) },
-    },
-  });
-  const only = new RegExp(values.only);
-  const chosen = partOf(known.filter(({ name }) => only.test(name)));
-  const [one] = chosen;
-  if (one === undefined) throw new Error(`no mutant has a name that matches: ${values.only}`);
-  if (values.seed !== undefined) {
-    await showSeed(one, Number(values.seed), Number(values.lines));
-    return true;
-  }
-  const first = firstSeed(values['first-seed']);
-  const knownSeeds = KnownSeeds.of(values['known-seeds'], knownSeedsFile);
-  process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
-  const kills = Number(values.kills ?? (knownSeeds?.isStored === true ? killsOfStored : 1));
-  const hunts = chosen.map(
-    (mutant) =>
-      new Hunt({
-        ...mutant,
-        firstSeed: first,
-        knownSeed: knownSeeds?.seedOf(mutant.name),
-        seeds: Number(values.seeds ?? mutant.kill.seeds ?? defaultSeeds),
-        kills,
-      }),
-  );
-  await runAll(hunts, Number(values.workers));
-  knownSeeds?.write(
-    known.map(({ name }) => name),
-    new Map(hunts.map(({ options, killer }) => [options.name, killer])),
-  );
-  const survivors = hunts.filter(({ isKilled }) => !isKilled);
-  for (const { options, report } of survivors)
-    process.stdout.write(
-      `\n${report}\n  node_modules/.bin/node test/simulation/mutants/main.ts --only '${options.name}' --first-seed ${first}\n`,
-    );
-  process.stdout.write(`${hunts.length - survivors.length} passed, ${survivors.length} failed\n`);
-  return survivors.length === 0;
-}
-
-process.exitCode = (await main()) ? 0 : 1;
+  knownSeeds: new URL('known-seeds.json', import.meta.url),
+  worker: new URL('mutant-worker.ts', import.meta.url),
+});
+process.exitCode = isDone ? 0 : 1;

@@ -13,7 +13,7 @@ export interface Kill extends Pick<
   'faults' | 'focus' | 'messages' | 'world' | 'retention' | 'pools' | 'tenant' | 'shards' | 'busy'
 > {
   /** The check that has to fail, or a pattern of the checks that rightly fail. */
-  readonly rule: string | RegExp;
+  readonly rule: string | Pick<RegExp, 'test'>;
   /** Maximum number of seeds until one shows the mistake: `rareSeeds`, or 80 by default. */
   readonly seeds?: number;
 }

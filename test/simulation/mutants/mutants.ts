@@ -1,5 +1,7 @@
+import { admissionMutants } from './admission-mutants.ts';
 import { controllerMutants } from './controller-mutants.ts';
 import { conversationMutants } from './conversation-mutants.ts';
+import { operatorMutants } from './operator-mutants.ts';
 import { poolMutants } from './pool-mutants.ts';
 import { quotaMutants } from './quota-mutants.ts';
 import { retentionMutants } from './retention-mutants.ts';
@@ -15,6 +17,8 @@ export const mutants = {
   ...quotaMutants,
   ...retentionMutants,
   ...poolMutants,
+  ...operatorMutants,
+  ...admissionMutants,
   ...shardMutants,
   ...tenantMutants,
 };

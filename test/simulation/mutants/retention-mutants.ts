@@ -135,4 +135,13 @@ export const retentionMutants = {
     rule: /a deletion is announced in time|everything settles|no object is deleted before its time/,
     seeds: rareSeeds,
   },
+  'no announcement is stored': {
+    file: 'src/controllers/retention/reconcile.ts',
+    from: 'await this.#options.client.updateStatus(resourceFor(object), changed, { signal });',
+    to: 'void changed;',
+    messages: true,
+    retention: true,
+    world: 'single-owner',
+    rule: 'everything settles',
+  },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -1,21 +1,22 @@
 import { Worker } from 'node:worker_threads';
-import type { Hunt, Mistake } from './hunt.ts';
+import type { Hunt } from './hunt.ts';
+import type { SourceMutation } from './mutated-source.ts';
 import type { MutantJob, MutantOutcome } from './mutant-worker.ts';
 
 /** Maximum number of seeds of one worker: each leaves about 1 MiB behind. */
 const seedsPerWorker = 100;
 
-const startWorker = (mistake: Mistake): Worker =>
-  new Worker(new URL('mutant-worker.ts', import.meta.url), { workerData: mistake });
+const startWorker = (mutation: SourceMutation, program: URL): Worker =>
+  new Worker(program, { workerData: mutation });
 
 /**
  * Simulates seeds of a hunt in a thread of its own, one after the other, while there are any and
  * the thread may hold more. A mistake that ends the thread counts as a failure of its seed.
  */
-export async function runSome(hunt: Hunt): Promise<void> {
-  const { mistake, kill } = hunt.options;
+export async function runSome(hunt: Hunt, program: URL): Promise<void> {
+  const { mutation, kill } = hunt.options;
   const { rule: _rule, seeds: _seeds, ...world } = kill;
-  const worker = startWorker(mistake);
+  const worker = startWorker(mutation, program);
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   let seed = 0;
   let left = seedsPerWorker;
@@ -42,11 +43,12 @@ export async function runSome(hunt: Hunt): Promise<void> {
 
 /** One seed with a mistake, and the last lines of what happens in it. */
 export function replay(
-  mistake: Mistake,
+  mutation: SourceMutation,
   job: MutantJob & { readonly keepLines: number },
+  program: URL,
 ): Promise<MutantOutcome> {
   return new Promise((resolve, reject) => {
-    const worker = startWorker(mistake);
+    const worker = startWorker(mutation, program);
     worker.once('error', reject);
     worker.once('message', (outcome: MutantOutcome) => {
       resolve(outcome);

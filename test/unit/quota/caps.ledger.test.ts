@@ -39,28 +39,6 @@ const ledgerOf = (...stored: readonly StoredConversation[]): Ledger => {
 };
 
 describe('of new conversations', () => {
-  it('the ones that were created last are refused, whichever is asked for first', () => {
-    const ledger = ledgerOf(
-      aStored('c', { createdAt: 2 }),
-      aStored('b', { createdAt: 1 }),
-      aStored('a', { createdAt: 1 }),
-    );
-    const judge = judgeBy({ ...noLimits, conversations: 2 });
-    expect(verdictOf(ledger, 'c', judge)).toBe('conversations');
-    expect(verdictOf(ledger, 'a', judge)).toBeUndefined();
-    expect(verdictOf(ledger, 'b', judge)).toBeUndefined();
-  });
-
-  it('one that does not fit leaves no room for others until it is deleted: its record is stored', () => {
-    const ledger = ledgerOf(aStored('a', { bytes: 50 }), aStored('b', { bytes: 5 }));
-    const judge = judgeBy({ ...noLimits, bytes: 10 });
-    expect(verdictOf(ledger, 'b', judge)).toBe('bytes');
-    expect(verdictOf(ledger, 'a', judge)).toBe('bytes');
-    ledger.removeConversation('a');
-    ledger.putConversation(aStored('c', { bytes: 5 }));
-    expect(verdictOf(ledger, 'c', judge)).toBeUndefined();
-  });
-
   it('one that is refused is to get no sandbox', () => {
     const ledger = ledgerOf(
       aStored('a', { wantsSandbox: true }),
@@ -68,41 +46,6 @@ describe('of new conversations', () => {
     );
     verdictOf(ledger, 'b', judgeBy({ ...noLimits, conversations: 1 }));
     expect(ledger.all).toEqual({ conversations: 2, storedBytes: 2, sandboxes: 1 });
-  });
-
-  it('an accepted one stays accepted when the limit is lowered', () => {
-    const ledger = ledgerOf(aStored('a'));
-    expect(verdictOf(ledger, 'a', judgeBy(noLimits))).toBeUndefined();
-    expect(verdictOf(ledger, 'a', judgeBy({ ...noLimits, conversations: 0 }))).toBeUndefined();
-    ledger.putConversation(aStored('a', { isNew: false }));
-    expect(ledger.of('alice').conversations).toBe(1);
-  });
-
-  it('a deleted one makes room for later ones', () => {
-    const judge = judgeBy({ ...noLimits, conversations: 1 });
-    const ledger = ledgerOf(aStored('a'), aStored('b'));
-    expect([verdictOf(ledger, 'a', judge), verdictOf(ledger, 'b', judge)]).toEqual([
-      undefined,
-      'conversations',
-    ]);
-    ledger.putConversation(aStored('b', { isNew: false }));
-    ledger.removeConversation('a');
-    expect(ledger.all.conversations).toBe(1);
-    ledger.removeConversation('b');
-    ledger.putConversation(aStored('c'));
-    expect(verdictOf(ledger, 'c', judge)).toBeUndefined();
-    expect(ledger.all.conversations).toBe(1);
-  });
-
-  it('those of one owner are no reason to refuse those of another', () => {
-    const ledger = ledgerOf(
-      aStored('a'),
-      aStored('b'),
-      aStored('z', { owner: 'bob', createdAt: 9 }),
-    );
-    const judge = judgeBy({ ...noLimits, conversations: 1 });
-    expect(verdictOf(ledger, 'z', judge)).toBeUndefined();
-    expect(verdictOf(ledger, 'b', judge)).toBe('conversations');
   });
 
   it('one that has its sandbox was accepted before, and stays so without the sandbox', () => {

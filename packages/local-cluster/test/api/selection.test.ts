@@ -3,33 +3,12 @@ import { ageOf, humanDuration } from '@conversation-operator/kube/object';
 import { negotiate } from '../../src/api/serializer.ts';
 
 describe('a label selector', () => {
-  const labels = { app: 'x', tier: 'web', n: '5' };
-
-  it.each([
-    ['app=x', true],
-    ['app==x', true],
-    ['app!=x', false],
-    ['absent!=x', true],
-    ['app', true],
-    ['constructor', false],
-    ['!app', false],
-    ['!absent', true],
-    ['app in (x, y)', true],
-    ['app in (y)', false],
-    ['app notin (y),tier=web', true],
-    ['absent notin (y)', true],
-    ['app in (x,y),tier in (db)', false],
-    ['app=', false],
-  ])('%s', (selector, expected) => {
-    expect(labelMatcher(selector)?.(labels)).toBe(expected);
+  it('is not fooled by the prototype', () => {
+    expect(labelMatcher('constructor')?.({ app: 'x' })).toBe(false);
   });
 
   it('that is empty selects everything', () => {
     expect(labelMatcher('')).toBeUndefined();
-  });
-
-  it.each(['a b', 'a in x', '=x', 'a=b=c'])('%j is refused', (selector) => {
-    expect(() => labelMatcher(selector)).toThrow('unable to parse requirement');
   });
 });
 

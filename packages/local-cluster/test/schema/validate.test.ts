@@ -6,43 +6,16 @@ const text: Schema = { type: 'string' };
 const faults = (value: Json, schema: Schema, old?: Json) =>
   validate(value, schema, 'spec', old).map(({ field, message }) => `${field}: ${message}`);
 
+// The cases of conformance show the rest.
+
 describe('pruning', () => {
   it.each<[string, Json, Schema, Json, string[]]>([
-    ['drops unknown fields', { a: 'x', b: 1 }, { properties: { a: text } }, { a: 'x' }, ['b']],
-    [
-      'goes into lists',
-      { l: [{ a: 'x', z: 1 }] },
-      { properties: { l: { items: { properties: { a: text } } } } },
-      { l: [{ a: 'x' }] },
-      ['l[0].z'],
-    ],
     [
       'keeps the keys of maps',
       { m: { k: 'v' } },
       { properties: { m: { additionalProperties: text } } },
       { m: { k: 'v' } },
       [],
-    ],
-    [
-      'keeps what is to be preserved',
-      { a: { b: 1 } },
-      { properties: { a: { 'x-kubernetes-preserve-unknown-fields': true } } },
-      { a: { b: 1 } },
-      [],
-    ],
-    [
-      'prunes known fields of a preserving object',
-      { a: { b: { c: 1, d: 2 } } },
-      {
-        properties: {
-          a: {
-            'x-kubernetes-preserve-unknown-fields': true,
-            properties: { b: { properties: { c: {} } } },
-          },
-        },
-      },
-      { a: { b: { c: 1 } } },
-      ['a.b.d'],
     ],
     ['is not fooled by the prototype', { constructor: 1 }, { properties: {} }, {}, ['constructor']],
   ])('%s', (_, value, schema, expected, unknown) => {
@@ -54,14 +27,6 @@ describe('pruning', () => {
 
 describe('defaulting', () => {
   it.each<[string, Json, Schema, Json]>([
-    ['fills in what is absent', {}, { properties: { a: { default: 1 } } }, { a: 1 }],
-    ['leaves what is there', { a: 2 }, { properties: { a: { default: 1 } } }, { a: 2 }],
-    [
-      'goes into defaults',
-      {},
-      { properties: { a: { default: {}, properties: { b: { default: 'x' } } } } },
-      { a: { b: 'x' } },
-    ],
     [
       'does not make parents',
       {},
@@ -79,106 +44,25 @@ describe('defaulting', () => {
       },
       { l: [{ a: 1 }], m: { k: { a: 2 } } },
     ],
-    [
-      'replaces a null that is not allowed',
-      { a: null },
-      { properties: { a: { default: 1 } } },
-      { a: 1 },
-    ],
-    ['drops a null that is not allowed', { a: null }, { properties: { a: text } }, {}],
   ])('%s', (_, value, schema, expected) => {
     expect(applyDefaults(value, schema)).toEqual(expected);
   });
 });
 
 describe('validation says', () => {
-  const list: Schema = {
-    type: 'array',
-    'x-kubernetes-list-type': 'map',
-    'x-kubernetes-list-map-keys': ['name'],
-    items: { type: 'object', properties: { name: text, size: { type: 'integer' } } },
-  };
-
   it.each<[string, Json, Schema, string[]]>([
-    [
-      'nothing of what fits',
-      { a: 'x' },
-      { type: 'object', required: ['a'], properties: { a: text } },
-      [],
-    ],
-    ['what is required', {}, { type: 'object', required: ['a'] }, ['spec.a: Required value']],
-    [
-      'the type',
-      { a: 1 },
-      { type: 'object', properties: { a: text } },
-      ['spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"'],
-    ],
     [
       'that null is no value',
       { a: null },
       { type: 'object', properties: { a: text } },
       ['spec.a: Invalid value: "null": spec.a in body must be of type string: "null"'],
     ],
-    [
-      'that 1.5 is no integer',
-      1.5,
-      { type: 'integer' },
-      ['spec: Invalid value: "number": spec in body must be of type integer: "number"'],
-    ],
     ['nothing of an integer as number', 2, { type: 'number' }, []],
-    [
-      'what is supported',
-      'x',
-      { type: 'string', enum: ['a', 'b'] },
-      ['spec: Unsupported value: "x": supported values: "a", "b"'],
-    ],
-    [
-      'the minimum',
-      0,
-      { type: 'integer', minimum: 1 },
-      ['spec: Invalid value: 0: spec in body should be greater than or equal to 1'],
-    ],
-    [
-      'the least length',
-      '',
-      { type: 'string', minLength: 1 },
-      ['spec: Invalid value: "": spec in body should be at least 1 chars long'],
-    ],
-    [
-      'the greatest length',
-      'abc',
-      { type: 'string', maxLength: 2 },
-      ['spec: Too long: may not be more than 2 bytes'],
-    ],
     [
       'nothing of two characters of four units',
       '😀😀',
       { type: 'string', maxLength: 2, minLength: 2 },
       [],
-    ],
-    [
-      'the pattern',
-      'A',
-      { type: 'string', pattern: '^a$' },
-      [`spec: Invalid value: "A": spec in body should match '^a$'`],
-    ],
-    [
-      'the format',
-      'soon',
-      { type: 'string', format: 'date-time' },
-      ['spec: Invalid value: "soon": spec in body must be of type date-time: "soon"'],
-    ],
-    [
-      'the number of items',
-      [1, 2],
-      { type: 'array', maxItems: 1, items: {} },
-      ['spec: Too many: 2: must have at most 1 items'],
-    ],
-    [
-      'where in a list',
-      [{}],
-      { type: 'array', items: { type: 'object', required: ['x'] } },
-      ['spec[0].x: Required value'],
     ],
     [
       'where in a map',
@@ -187,22 +71,10 @@ describe('validation says', () => {
       ['spec[a.b]: Invalid value: "integer": spec[a.b] in body must be of type string: "integer"'],
     ],
     [
-      'what is there twice',
-      [{ name: 'a' }, { name: 'a' }],
-      list,
-      ['spec[1]: Duplicate value: {"name":"a"}'],
-    ],
-    [
       'nothing of an integer or a string',
       ['1', 1],
       { type: 'array', items: { 'x-kubernetes-int-or-string': true } },
       [],
-    ],
-    [
-      'that a boolean is neither',
-      true,
-      { 'x-kubernetes-int-or-string': true },
-      ['spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean"'],
     ],
   ])('%s', (_, value, schema, expected) => {
     expect(faults(value, schema)).toEqual(expected);

@@ -11,7 +11,7 @@ const failure = (seed: number, failed: string, steps = 100) => ({
 const aHunt = (options: Partial<HuntOptions> = {}) =>
   new Hunt({
     name: 'a mistake',
-    mistake: { component: 'a mistake' },
+    mutation: { file: 'a.ts', from: 'a', to: 'b' },
     kill: { rule },
     firstSeed: 7,
     seeds: 3,

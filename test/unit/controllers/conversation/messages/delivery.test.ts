@@ -182,43 +182,6 @@ describe('messages are delivered', () => {
     expect(bench.heard).toEqual(['first', 'go', 'go', 'first']);
   });
 
-  it('once, whichever process dies between any two steps', async () => {
-    for (const dies of ['after the mark', 'after the call'] as const) {
-      const bench = new Bench('a', 'b');
-      const operator = bench.another();
-      let marks = 0;
-      bench.onStore = () => {
-        marks += 1;
-        if (dies === 'after the mark' && marks === 1) bench.outcomes.push('connection-lost');
-        // The knowledge of the call dies with the process.
-        if (dies === 'after the call' && marks === 2)
-          throw new ApiError(409, { reason: 'Conflict' });
-      };
-      await bench.deliver(operator).catch(() => undefined);
-      bench.onStore = () => undefined;
-      await bench.follow(60_000, bench.another());
-      expect(bench.heard).toEqual(['first', 'a', 'b']);
-      expect(bench.delivered).toBe(2);
-    }
-  });
-
-  it('by one of two who both want to', async () => {
-    const bench = new Bench('a');
-    const { promise: both, resolve } = Promise.withResolvers<undefined>();
-    let waiting = 0;
-    bench.onStore = () => {
-      waiting += 1;
-      if (waiting === 2) resolve(undefined);
-      return both;
-    };
-    const results = await Promise.allSettled([
-      bench.deliver(bench.another()),
-      bench.deliver(bench.another()),
-    ]);
-    expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(1);
-    expect(bench.heard).toEqual(['first', 'a']);
-  });
-
   it('not by one who was frozen after the mark, but by who finds it', async () => {
     const bench = new Bench('a');
     bench.onStore = () => bench.clock.advance(6_000);

@@ -6,7 +6,6 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -134,40 +133,10 @@ describe('preparing a repository', () => {
     expect(readdirSync(join(cwd, '.agent'))).toEqual([]);
   });
 
-  it('takes a repository without commits, and no branch of it', () => {
-    const cwd = workspace();
-    mkdirSync(join(folder, 'hosts', 'acme', 'empty.git'), { recursive: true });
-    git(join(folder, 'hosts', 'acme', 'empty.git'), 'init', '-q', '--bare');
-    expect(sh(cwd, script({ name: 'acme/empty', branch: 'main' })).status).toBe(
-      PreparationExitCode.branchNotFound,
-    );
-    const { status, stdout } = sh(cwd, script({ name: 'acme/empty' }));
-    expect({ status, stdout }).toEqual({
-      status: 0,
-      stdout: 'The repository has no commits yet.\n',
-    });
-    expect(existsSync(join(cwd, 'project', '.git'))).toBe(true);
-  });
-
   it('does not take the end of a name for the name of a branch', () => {
     expect(sh(workspace(), script({ name: 'acme/app', branch: "it's-$odd" })).status).toBe(
       PreparationExitCode.branchNotFound,
     );
-  });
-
-  it('gives up what takes more than it may', () => {
-    const cwd = workspace();
-    const origin = join(folder, 'hosts', 'acme', 'large.git');
-    mkdirSync(origin, { recursive: true });
-    git(origin, 'init', '-q', '-b', 'main');
-    // Small on its way, and large where it is checked out.
-    writeFileSync(join(origin, 'zeros'), Buffer.alloc(150 * 1024 * 1024, 'abc'));
-    git(origin, '-c', 'core.compression=1', 'add', '.');
-    git(origin, 'commit', '-q', '-m', 'large');
-    rmSync(join(origin, 'zeros'));
-    expect(sh(cwd, script({ name: 'acme/large' })).status).toBe(PreparationExitCode.tooLarge);
-    expect(readdirSync(join(cwd, '.agent'))).toEqual([]);
-    expect(existsSync(join(cwd, 'project'))).toBe(false);
   });
 });
 
@@ -201,23 +170,6 @@ describe('setting up', () => {
     expect(() => git(project, 'commit', '-q', '--allow-empty', '-m', 'two')).toThrow(
       'Command failed',
     );
-  });
-
-  it.each([
-    ['setup.sh', '/etc/hostname'],
-    ['pre-commit.sh', '../../outside.sh'],
-  ])('runs no %s that leads out of the repository', (name, target) => {
-    const cwd = workspace();
-    mkdirSync(join(cwd, 'project', '.openhands'), { recursive: true });
-    mkdirSync(join(cwd, 'project', '.git'));
-    writeFileSync(join(cwd, 'outside.sh'), 'echo out >outside.log\n');
-    symlinkSync(target, join(cwd, 'project', '.openhands', name));
-    const { status, stdout } = sh(cwd, setupScript);
-    expect({ status, stdout }).toEqual({
-      status: PreparationExitCode.leadsOut,
-      stdout: `.openhands/${name} leads out of the repository.\n`,
-    });
-    expect(existsSync(join(cwd, 'project', '.git', 'hooks'))).toBe(false);
   });
 
   describe('the author of commits', () => {
