@@ -10,7 +10,11 @@ import { ReadyReason, activeReason } from '../../../src/status/conversation-proj
 import { notPausedReason } from '../../../src/resources/conditions.ts';
 import { SandboxCondition, SandboxReason } from '../../../src/resources/sandbox.ts';
 
-const page = readFileSync(new URL('../../../docs/reasons.md', import.meta.url), 'utf8');
+/** The page with each item of a list on one line. */
+const page = readFileSync(new URL('../../../docs/reasons.md', import.meta.url), 'utf8').replaceAll(
+  /\n {2,}(?!-)/g,
+  ' ',
+);
 /** Never shown on its own. */
 const notShown = new Set<string>([SandboxReason.admitted]);
 
@@ -34,9 +38,10 @@ it.each([
   ...Object.values(FinishedReason),
   activeReason,
   notPausedReason,
-])('docs/reasons.md explains the reason %s of a condition in a table', (reason) => {
+])('docs/reasons.md explains the reason %s of a condition in a list', (reason) => {
+  const others = String.raw`(?:\*\*[A-Za-z]+\*\*, )*`;
   expect(page).toMatch(
-    new RegExp(`^\\| (?:[A-Za-z]+, )*${reason}(?:, [A-Za-z]+)* +\\| [a-z]`, 'm'),
+    new RegExp(String.raw`^- ${others}\*\*${reason}\*\*(?:, \*\*[A-Za-z]+\*\*)*: [a-z]`, 'm'),
   );
 });
 
@@ -49,14 +54,14 @@ it.each(
 )(
   'docs/reasons.md explains the code $code of a limit, with its status $status',
   ({ code, status }) => {
-    expect(page).toMatch(new RegExp(`^\\| ${code} +\\| ${status} `, 'm'));
+    expect(page).toMatch(new RegExp(String.raw`^- \*\*${code}\*\* \(${status}\): [a-z\x60]`, 'm'));
   },
 );
 
 describe('the sentences for the owner of a failed start', () => {
   it('are those of docs/reasons.md', () => {
     const section = page.split('## Why a start is in ERROR')[1]?.split('\n## ')[0] ?? '';
-    const rows = [...section.matchAll(/^\| (?<code>[A-Z]\w+) +\|.*“(?<mend>.+?)”/gm)];
+    const rows = [...section.matchAll(/^- \*\*(?<code>[A-Z]\w+)\*\*: .*“(?<mend>.+?)”/gm)];
     expect(Object.fromEntries(rows.map(([, code = '', mend]) => [code, mend]))).toEqual(ownerMends);
   });
 
