@@ -1152,12 +1152,19 @@ describe('the chart', () => {
         }),
       ),
     );
-    const documented = read('docs/security.md')
-      .split('\n')
-      .filter((line) => /^\| (operator|gateway|check) +\| [a-z]+[. ,/]/.test(line))
-      .flatMap((line) => {
-        const [, account, resources = '', verbs] = line.split('|').map((cell) => cell.trim());
-        return resources.split(', ').map((resource) => `${account} ${resource} ${verbs}`);
+    // The items below "The account `operator`", with verbs before resources, each item on one line.
+    const section = read('docs/security.md').split('## Rights in the cluster')[1] ?? '';
+    const documented = section
+      .split('\n## ')[0]!
+      .replaceAll(/\n {2,}/g, ' ')
+      .split('The account `')
+      .slice(1)
+      .flatMap((part) => {
+        const account = part.split('`')[0]!;
+        return [...part.matchAll(/^- (?<verbs>[a-z ]+): (?<resources>[a-z].*)$/gm)].flatMap(
+          ([, verbs, resources = '']) =>
+            resources.split(', ').map((resource) => `${account} ${resource} ${verbs}`),
+        );
       });
     expect(rows.sort()).toEqual(documented.sort());
     expect(rows.filter((row: string) => /secret|\*/i.test(row))).toEqual([]);

@@ -30,7 +30,7 @@ it.each([
   ...Object.values(ConversationCondition).map((type) => ({ kind: 'Conversation', type })),
   ...Object.values(SandboxCondition).map((type) => ({ kind: 'Sandbox', type })),
 ])('docs/reasons.md explains the condition $type of a $kind', ({ kind, type }) => {
-  expect(page).toMatch(new RegExp(`^\\| ${kind} +\\| \`${type}\` +\\| [a-z]`, 'm'));
+  expect(page).toMatch(new RegExp(`^- ${kind} \`${type}\`: [a-z]`, 'm'));
 });
 
 it.each([
