@@ -1153,16 +1153,15 @@ describe('the chart', () => {
       ),
     );
     // The items below "The account `operator`", with verbs before resources, each item on one line.
-    const section = read('docs/security.md').split('## Rights in the cluster')[1] ?? '';
-    const documented = section
-      .split('\n## ')[0]!
-      .replaceAll(/\n {2,}/g, ' ')
+    const [, section = ''] = read('docs/security.md').split('## Rights in the cluster');
+    const [rights = ''] = section.replaceAll(/\n {2,}/g, ' ').split('\n## ');
+    const documented = rights
       .split('The account `')
       .slice(1)
       .flatMap((part) => {
-        const account = part.split('`')[0]!;
-        return [...part.matchAll(/^- (?<verbs>[a-z ]+): (?<resources>[a-z].*)$/gm)].flatMap(
-          ([, verbs, resources = '']) =>
+        const [account = ''] = part.split('`');
+        return [...part.matchAll(/^- ([a-z ]+): ([a-z].*)$/gm)].flatMap(
+          ([, verbs = '', resources = '']) =>
             resources.split(', ').map((resource) => `${account} ${resource} ${verbs}`),
         );
       });
