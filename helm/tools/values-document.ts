@@ -84,7 +84,10 @@ const isLeaf = (name: string): boolean => name === 'resources';
 /** A group with fewer values has no section of its own. */
 const minSectionValues = 8;
 
-/** A row of a table: the paths of the values that it is about, their defaults, and a description. */
+/** Maximum length of a default that is shown for each agent. */
+const maxShownLength = 30;
+
+/** An item of a list: the path of a value, its default, and a description. */
 interface Row {
   readonly path: string;
   readonly shown: string;
@@ -107,7 +110,10 @@ function agentRows(values: readonly Value[]): readonly Row[] {
       shown:
         fallbacks.length === 1
           ? code(fallbacks[0] ?? '')
-          : alike.map(({ path, fallback }) => `${path[1] ?? ''}: ${code(fallback)}`).join(', '),
+          : alike
+              .filter(({ fallback }) => fallback.length <= maxShownLength)
+              .map(({ path, fallback }) => `${path[1] ?? ''}: ${code(fallback)}`)
+              .join(', '),
       about: alike[0]?.description ?? '',
     };
   });
@@ -140,6 +146,26 @@ function namesOfSame(values: readonly Value[], others: readonly Value[]): readon
   return values.filter((value) => known.has(keyOf(value))).map(({ path }) => path.join('.'));
 }
 
+/** The items of a list. Values without a description that follow each other share an item. */
+function itemsOf(rows: readonly Row[]): readonly string[] {
+  const items: string[] = [];
+  let undescribed: string[] = [];
+  const flush = () => {
+    if (undescribed.length > 0) items.push(`- ${undescribed.join(', ')}`);
+    undescribed = [];
+  };
+  for (const { path, shown, about } of rows) {
+    const value = `\`${path}\`${shown === '' ? '' : ` (${shown})`}`;
+    if (about === '') undescribed.push(value);
+    else {
+      flush();
+      items.push(`- ${value}: ${about}`);
+    }
+  }
+  flush();
+  return items;
+}
+
 /** docs/values.md. */
 export async function valuesDocument(): Promise<string> {
   const { values, groups } = chartValues();
@@ -148,7 +174,7 @@ export async function valuesDocument(): Promise<string> {
     '',
     '# Values of the chart',
     '',
-    'A name that is not here is refused before anything is changed. Set them in a file of your own: `helm upgrade --install … -f values.yaml`.',
+    'Each value has its default in brackets. A name that is not here is refused before anything is changed. Set values in a file of your own: `helm upgrade --install … -f values.yaml`.',
   ];
   const sizes = Map.groupBy(values, ({ path: [top = ''] }) => top);
   const sections = Map.groupBy(values, ({ path: [top = ''] }) =>
@@ -161,12 +187,9 @@ export async function valuesDocument(): Promise<string> {
     lines.push('', `## ${section}`, '', ...(about === '' ? [] : [about, '']));
     if (same.length > 0)
       lines.push(`As with \`operator\`: ${same.map((name) => code(name)).join(', ')}.`, '');
-    lines.push('| value | default | |', '| --- | --- | --- |');
     const shown = itsValues.filter(({ path }) => !same.includes(path.join('.')));
     const rows = section === 'agents' ? agentRows(shown) : rowsOf(section, shown, groups);
-    const escaped = (text: string) => text.replaceAll('|', '\\|');
-    for (const row of rows)
-      lines.push(`| \`${row.path}\` | ${escaped(row.shown)} | ${escaped(row.about)} |`);
+    lines.push(...itemsOf(rows));
   }
   const style = await resolveConfig(join(chartFolder, '../../docs/values.md'));
   return format(`${lines.join('\n')}\n`, { ...style, parser: 'markdown' });

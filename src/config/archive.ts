@@ -145,7 +145,8 @@ export interface S3Archive extends Encryption {
 export type ArchiveConfig = FolderArchive | S3Archive | undefined;
 
 /**
- * The archive of validated settings. @param fallback Folder of the archive where the settings name
+ * The archive of validated settings.
+ * @param fallback Folder of the archive where the settings name
  * none. Default: no archive.
  */
 export function archiveConfigOf(config: ArchiveSettings, fallback?: string): ArchiveConfig {

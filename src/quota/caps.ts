@@ -80,7 +80,8 @@ export function capsOf(caps: QuotaCaps, owner: string, field: LimitField): reado
 
 /**
  * Milliseconds for which the archives of an owner are kept: the shorter one of the retention of the
- * template and those of quotas. Undefined: as long as the conversation. @param templateRetention
+ * template and those of quotas. Undefined: as long as the conversation.
+ * @param templateRetention
  * `archive.retention` of the template.
  */
 export function archiveRetentionMs(

@@ -17,7 +17,7 @@ export const ownerMends: Readonly<Record<string, string>> = {
   RepositoryUnavailable: 'Start again once the git host answers.',
   RepositoryAccessDenied: 'Check the name and your access, or choose another repository.',
   BranchNotFound: 'Choose another branch.',
-  SetupFailed: 'Mend the set-up script of the repository, then start again.',
+  SetupFailed: 'Fix the set-up script of the repository, then start again.',
   ModelNotConfigured: 'Start again with a model.',
   ModelNotAllowed: 'Choose another model, or none.',
   AgentRefused: 'Start again with another message or model.',

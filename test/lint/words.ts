@@ -37,21 +37,36 @@ const excluded = [
   'test/unit/lint/words.test.ts',
 ];
 
-/** Words and phrases out of use, each with its replacement, from the table of docs/glossary.md. */
-export function wordsOutOfUse(
-  text = readFileSync(join(root, glossary), 'utf8'),
-): ReadonlyMap<string, string> {
-  const table = /^## Words out of use\n(?<rows>[^#]*)/m.exec(text)?.groups?.['rows'] ?? '';
-  const rows = table
-    .split('\n')
-    .slice(1)
-    .filter((line) => line.startsWith('|') && !/^\| *-/.test(line));
+/** Words and phrases out of use, each with its replacement. */
+type Words = ReadonlyMap<string, string>;
+
+/** The words of one table. */
+function wordsOf(table: string): Words {
+  const rows = table.split('\n').filter((line) => line.startsWith('|') && !/^\| *-/.test(line));
   return new Map(
     rows.slice(1).flatMap((row) => {
       const [, words = '', replacement = ''] = row.split('|').map((cell) => cell.trim());
       return words.split(', ').map((word) => [word, replacement] as const);
     }),
   );
+}
+
+/**
+ * The words of the two tables of docs/glossary.md: those of the first one are refused everywhere,
+ * those of the second one only in documents, because names of the code contain names of the API.
+ */
+export function wordsOutOfUse(text = readFileSync(join(root, glossary), 'utf8')): {
+  readonly inCode: Words;
+  readonly inDocuments: Words;
+} {
+  const section = /^## Words out of use\n(?<tables>[^#]*)/m.exec(text)?.groups?.['tables'] ?? '';
+  const [inCode, more] = section
+    .split(/\n(?!\|)/)
+    .filter((part) => part.includes('|'))
+    .map(wordsOf);
+  if (inCode === undefined || more === undefined)
+    throw new Error(`${glossary} lacks a table of words out of use`);
+  return { inCode, inDocuments: new Map([...inCode, ...more]) };
 }
 
 /** A sentence of a comment without a noun of the code as its subject. */
@@ -65,11 +80,7 @@ const withoutSubject =
 const fixedTexts = /\bfork\('[^']*'\)|\bcut(?= -)|\berror looking up/g;
 
 /** The findings of one text. Names are split into their words: `tellAll` contains `tell`. */
-export function check(
-  text: string,
-  words: ReadonlyMap<string, string>,
-  isCode: boolean,
-): readonly Finding[] {
+export function check(text: string, words: Words, isCode: boolean): readonly Finding[] {
   const phrases = [...words.keys()].filter((word) => word.includes(' '));
   let fenced = false;
   return text.split('\n').flatMap((content, index): readonly Finding[] => {
@@ -103,11 +114,14 @@ export function check(
 function main(): void {
   const words = wordsOutOfUse();
   const files = globSync(covered, { cwd: root, exclude: excluded }).sort();
-  const lines = files.flatMap((file) =>
-    check(readFileSync(join(root, file), 'utf8'), words, !file.endsWith('.md')).map(
-      ({ line, message }) => `${file}:${line}: ${message}`,
-    ),
-  );
+  const lines = files.flatMap((file) => {
+    const isCode = !file.endsWith('.md');
+    return check(
+      readFileSync(join(root, file), 'utf8'),
+      isCode ? words.inCode : words.inDocuments,
+      isCode,
+    ).map(({ line, message }) => `${file}:${line}: ${message}`);
+  });
   if (lines.length === 0) return;
   process.stderr.write(
     `${lines.join('\n')}\n${lines.length} places break the rules of ${glossary}\n`,

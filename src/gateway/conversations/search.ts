@@ -37,10 +37,7 @@ const createdAt = ({ metadata }: CachedConversation): string => metadata.creatio
 
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
-/**
- * An order remembers the position of each conversation, and the sorted conversations of an owner,
- * until they change.
- */
+/** Caches each conversation's sort key, and an owner's sorted conversations, until they change. */
 function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
   const positions = new Derived((conversation: CachedConversation) => ({
     key: keyOf(conversation),
@@ -50,13 +47,12 @@ function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
 }
 
 interface Search extends Pick<PageRequest<CachedConversation>, 'limit' | 'matches'> {
-  /** The search that a page belongs to: a cursor of another one is refused. */
+  /** The search that a page belongs to: a cursor of another search is refused. */
   readonly of: 'conversations' | 'start-tasks';
   readonly sort_order: string;
   readonly page_id?: string | undefined;
 }
 
-/** Pages of conversations. */
 export class ConversationSearch {
   readonly #byCreation = orderBy(createdAt);
   readonly #orders: Readonly<Record<string, Order>> = {

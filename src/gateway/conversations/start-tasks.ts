@@ -61,7 +61,8 @@ export interface StartTaskNeeds {
  * Writes a start as a JSON array, one element for each status it has had or will have, until READY
  * or ERROR. The stream reads the statuses from the list of transitions, and misses none however
  * many come at once. A client that disconnects ends the stream, but not the start; a shutdown ends
- * the array, as does the end of the API key that has opened the stream. @param texts The texts of
+ * the array, as does the end of the API key that has opened the stream.
+ * @param texts The texts of
  * the first element. A waiting stream holds no texts, because clients may open many streams.
  */
 export function streamStart(

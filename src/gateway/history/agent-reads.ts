@@ -81,8 +81,10 @@ export class AgentReads {
   }
 
   /**
-   * Asks the agent of the conversation of a request, until the client disconnects. @param begin
-   * Resolves when the agent has begun its response. @param pass Reads the rest of the response,
+   * Asks the agent of the conversation of a request, until the client disconnects.
+   * @param begin
+   * Resolves when the agent has begun its response.
+   * @param pass Reads the rest of the response,
    * while the permit is held.
    */
   async askOwn<T, R>(
@@ -123,7 +125,8 @@ export class AgentReads {
   /**
    * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
    * never a part of the request. Throws a problem where the sandbox does not run, and during a
-   * start. @param mayStop Whether the agent of a stopping sandbox is acceptable.
+   * start.
+   * @param mayStop Whether the agent of a stopping sandbox is acceptable.
    */
   agentOf(
     conversation: CachedConversation,

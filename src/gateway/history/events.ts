@@ -242,7 +242,8 @@ const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
  * The time of a query as an agent compares it with the times of its events, so that the archive
  * finds the same events: in UTC, which is the zone of every agent, as the text of Python's
  * `isoformat` without a zone. An agent drops digits after the microseconds, and a plus sign may
- * have become a space in transit. @param text As `timeText` accepts it.
+ * have become a space in transit.
+ * @param text As `timeText` accepts it.
  */
 export function archiveTime(text: string): string {
   const { local = '', fraction = '', offset = 'Z' } = dateTime.exec(text)?.groups ?? {};

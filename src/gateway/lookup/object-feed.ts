@@ -90,7 +90,8 @@ export class ObjectFeed<T extends KubeObject> {
 
   /**
    * Waits at most `timeoutMs` until the cache shows a write, so that its writer reads its own
-   * write. @returns The object in the cache; undefined where the cache has none, or after the
+   * write.
+   * @returns The object in the cache; undefined where the cache has none, or after the
    * timeout.
    */
   settled(

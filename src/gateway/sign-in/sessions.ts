@@ -139,7 +139,8 @@ export class Sessions {
 
   /**
    * Signs in by a link. The deletion of the link's ApiKey decides: of concurrent requests on any
-   * replica, one gets a session. @returns The owner; undefined where the link is wrong, used, or
+   * replica, one gets a session.
+   * @returns The owner; undefined where the link is wrong, used, or
    * expired.
    */
   async redeem(token: string, response: ServerResponse): Promise<string | undefined> {

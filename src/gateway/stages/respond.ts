@@ -128,7 +128,8 @@ function refuseUnreadable(query: string): void {
 }
 
 /**
- * The query of a request target. Throws `malformed-request`. @param repeatable Parameters that may
+ * The query of a request target. Throws `malformed-request`.
+ * @param repeatable Parameters that may
  * be given more than once; their values are lists, also with one element. The last value of every
  * other parameter counts.
  */

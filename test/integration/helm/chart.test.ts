@@ -1152,12 +1152,18 @@ describe('the chart', () => {
         }),
       ),
     );
-    const documented = read('docs/security.md')
-      .split('\n')
-      .filter((line) => /^\| (operator|gateway|check) +\| [a-z]+[. ,/]/.test(line))
-      .flatMap((line) => {
-        const [, account, resources = '', verbs] = line.split('|').map((cell) => cell.trim());
-        return resources.split(', ').map((resource) => `${account} ${resource} ${verbs}`);
+    // The items below "The account `operator`", with verbs before resources, each item on one line.
+    const [, section = ''] = read('docs/security.md').split('## Rights in the cluster');
+    const [rights = ''] = section.replaceAll(/\n {2,}/g, ' ').split('\n## ');
+    const documented = rights
+      .split('The account `')
+      .slice(1)
+      .flatMap((part) => {
+        const [account = ''] = part.split('`');
+        return [...part.matchAll(/^- ([a-z ]+): ([a-z].*)$/gm)].flatMap(
+          ([, verbs = '', resources = '']) =>
+            resources.split(', ').map((resource) => `${account} ${resource} ${verbs}`),
+        );
       });
     expect(rows.sort()).toEqual(documented.sort());
     expect(rows.filter((row: string) => /secret|\*/i.test(row))).toEqual([]);

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { upSettings } from '../../../src/config/up.ts';
 
-const [, table = ''] = readFileSync('docs/local.md', 'utf8').split('## Settings\n');
-const described = [...(table.split('\n## ')[0] ?? '').matchAll(/^\| ([^|]+)\|/gm)].flatMap(
-  ([, cell = '']) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+const [, settings = ''] = readFileSync('docs/local.md', 'utf8').split('## Settings\n');
+/** The names before the default and the meaning of each item. */
+const described = [...(settings.split('\n## ')[0] ?? '').matchAll(/^- ([^(:]+)/gm)].flatMap(
+  ([, names = '']) => [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name),
 );
 
 it('docs/local.md describes every setting of `up`, and no other', () => {

@@ -10,7 +10,11 @@ import { ReadyReason, activeReason } from '../../../src/status/conversation-proj
 import { notPausedReason } from '../../../src/resources/conditions.ts';
 import { SandboxCondition, SandboxReason } from '../../../src/resources/sandbox.ts';
 
-const page = readFileSync(new URL('../../../docs/reasons.md', import.meta.url), 'utf8');
+/** The page with each item of a list on one line. */
+const page = readFileSync(new URL('../../../docs/reasons.md', import.meta.url), 'utf8').replaceAll(
+  /\n {2,}(?!-)/g,
+  ' ',
+);
 /** Never shown on its own. */
 const notShown = new Set<string>([SandboxReason.admitted]);
 
@@ -26,7 +30,7 @@ it.each([
   ...Object.values(ConversationCondition).map((type) => ({ kind: 'Conversation', type })),
   ...Object.values(SandboxCondition).map((type) => ({ kind: 'Sandbox', type })),
 ])('docs/reasons.md explains the condition $type of a $kind', ({ kind, type }) => {
-  expect(page).toMatch(new RegExp(`^\\| ${kind} +\\| \`${type}\` +\\| [a-z]`, 'm'));
+  expect(page).toMatch(new RegExp(`^- ${kind} \`${type}\`: [a-z]`, 'm'));
 });
 
 it.each([
@@ -34,10 +38,9 @@ it.each([
   ...Object.values(FinishedReason),
   activeReason,
   notPausedReason,
-])('docs/reasons.md explains the reason %s of a condition in a table', (reason) => {
-  expect(page).toMatch(
-    new RegExp(`^\\| (?:[A-Za-z]+, )*${reason}(?:, [A-Za-z]+)* +\\| [a-z]`, 'm'),
-  );
+])('docs/reasons.md explains the reason %s of a condition in a list', (reason) => {
+  const others = '(?:`[A-Za-z]+`, )*';
+  expect(page).toMatch(new RegExp(`^- ${others}\`${reason}\`(?:, \`[A-Za-z]+\`)*: [a-z]`, 'm'));
 });
 
 const limitStatuses = new Set<number>([413, 422, 429]);
@@ -49,14 +52,14 @@ it.each(
 )(
   'docs/reasons.md explains the code $code of a limit, with its status $status',
   ({ code, status }) => {
-    expect(page).toMatch(new RegExp(`^\\| ${code} +\\| ${status} `, 'm'));
+    expect(page).toMatch(new RegExp(`^- \`${code}\` \\(${status}\\): [a-z\`]`, 'm'));
   },
 );
 
 describe('the sentences for the owner of a failed start', () => {
   it('are those of docs/reasons.md', () => {
     const section = page.split('## Why a start is in ERROR')[1]?.split('\n## ')[0] ?? '';
-    const rows = [...section.matchAll(/^\| (?<code>[A-Z]\w+) +\|.*“(?<mend>.+?)”/gm)];
+    const rows = [...section.matchAll(/^- `(?<code>[A-Z]\w+)`: .*“(?<mend>.+?)”/gm)];
     expect(Object.fromEntries(rows.map(([, code = '', mend]) => [code, mend]))).toEqual(ownerMends);
   });
 

@@ -59,7 +59,8 @@ export function parseJson(text: string): Json {
 }
 
 /**
- * Returns the object after a patch. @throws StatusError 415 for a patch type that
+ * Returns the object after a patch.
+ * @throws StatusError 415 for a patch type that
  * the kind does not support, 422 for a JSON patch that does not apply
  */
 export function patched(

@@ -52,7 +52,8 @@ async function sendStream(
 }
 
 /**
- * Reads the body. @throws StatusError 413 when the body exceeds the limit; the rest then remains
+ * Reads the body.
+ * @throws StatusError 413 when the body exceeds the limit; the rest then remains
  * unread
  */
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {

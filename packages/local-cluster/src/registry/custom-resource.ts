@@ -65,7 +65,8 @@ function scaleOf({ subresources }: Version): ScalePaths | undefined {
 }
 
 /**
- * Returns the kind that a CustomResourceDefinition describes. @throws for a definition with
+ * Returns the kind that a CustomResourceDefinition describes.
+ * @throws for a definition with
  * `definitionErrors`
  */
 export function customResource(definition: ApiObject): ApiResource {

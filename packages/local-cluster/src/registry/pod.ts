@@ -29,7 +29,8 @@ const pullPolicyOf = (image: string): string =>
   /:(?!latest$)[^/]+$/.test(image) || image.includes('@') ? 'IfNotPresent' : 'Always';
 
 /**
- * Converts quantities to strings in canonical form. @throws StatusError 400 for an invalid quantity
+ * Converts quantities to strings in canonical form.
+ * @throws StatusError 400 for an invalid quantity
  */
 const quantityText = (map: Readonly<Record<string, unknown>>): Record<string, string> =>
   Object.fromEntries(

@@ -190,7 +190,8 @@ export class ObjectStore {
   }
 
   /**
-   * Resolves when every write so far is durable. @throws StorageError when the writes failed and
+   * Resolves when every write so far is durable.
+   * @throws StorageError when the writes failed and
    * were undone
    */
   committed(): Promise<void> {

@@ -96,7 +96,8 @@ export class Server {
     kubectl(this.#kubeconfig, ['--namespace', this.namespace, ...args], input);
 
   /**
-   * Makes the server forget every version but the latest, as etcd's compaction does. @throws Error
+   * Makes the server forget every version but the latest, as etcd's compaction does.
+   * @throws Error
    * unless `canForget`
    */
   async forget(): Promise<void> {
