@@ -20,7 +20,8 @@ export default {
       from: { path: '^src/web/' },
       to: {
         path: '^(src|packages)/',
-        pathNot: '^src/(web/|agent/event-kinds\\.ts$|resources/(owner-mends|start-task-id)\\.ts$)',
+        pathNot:
+          '^src/(web/|agent/event-kinds\\.ts$|resources/(owner-remedies|start-task-id)\\.ts$)',
         dependencyTypesNot: ['type-only'],
       },
     },

@@ -63,7 +63,9 @@ const planText = (plan: unknown): string =>
     })
     .join('\n');
 
-/** The states of a run that people read, by the keys of their events; all others are of programs. */
+/**
+ * The states of a run that people read, by the keys of their events; all others are of programs.
+ */
 const stateKinds: Readonly<Record<string, StateKind>> = {
   acp_session_lost: {
     shown: 'problem',

@@ -84,7 +84,9 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
     .trim();
 }
 
-/** The text of OpenHands, and of agents behind its protocol here, for a call that a pause has ended. */
+/**
+ * The text of OpenHands, and of agents behind its protocol here, for a call that a pause has ended.
+ */
 const interrupted = 'Tool call interrupted before completion.';
 
 /** The outcome of a tool call; undefined for events that have none. */

@@ -33,7 +33,9 @@ export interface AskedCalls {
   readonly isWhole: boolean;
   /** Why they are not, as a part of a sentence. */
   readonly why?: string | undefined;
-  /** Text with which the agent has replaced secrets. No text of the agent has it for anything else. */
+  /**
+   * Text with which the agent has replaced secrets. No text of the agent has it for anything else.
+   */
   readonly hidden?: string | undefined;
   /** Possible answers, whose names are texts of the agent. */
   readonly options?: readonly ApprovalOption[];

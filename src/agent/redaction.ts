@@ -43,7 +43,9 @@ export function hidableSecrets(secrets: readonly NamedSecret[]): readonly NamedS
   return [...new Map(named.toReversed().map((each) => [each.value, each])).values()].toReversed();
 }
 
-/** Returns a function that puts a mark in the place of each of the texts, none of which is empty. */
+/**
+ * Returns a function that puts a mark in the place of each of the texts, none of which is empty.
+ */
 export function replacing(texts: readonly string[], mark: string): (text: string) => string {
   const finder = new TextFinder(texts);
   return (text) => {

@@ -49,7 +49,9 @@ export interface FoundEvent {
   readonly kind: string;
   /** Local time of the agent. */
   readonly timestamp: string | undefined;
-  /** The surroundings of the first place in its texts, in one line, with `…` where it is truncated. */
+  /**
+   * The surroundings of the first place in its texts, in one line, with `…` where it is truncated.
+   */
   readonly snippet: string;
 }
 

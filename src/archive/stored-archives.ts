@@ -41,7 +41,9 @@ export async function newestState(
   return undefined;
 }
 
-/** Whether a head belongs to the present archive, by its salt: the time at which the last expired. */
+/**
+ * Whether a head belongs to the present archive, by its salt: the time at which the last expired.
+ */
 async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,

@@ -22,7 +22,9 @@ export const inOneLine = (text: string): string => text.replace(spaces, ' ');
 /** The words of a folded text. */
 export const wordsOf = (text: string): readonly string[] => text.match(word) ?? [];
 
-/** A text that is searched for, whatever the size of its letters and the kind of its white space. */
+/**
+ * A text that is searched for, whatever the size of its letters and the kind of its white space.
+ */
 export interface TextQuery {
   /** Folded, and in one line. */
   readonly text: string;

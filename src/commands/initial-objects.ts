@@ -73,7 +73,10 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   },
 });
 
-/** Sets a local installation's spares of a template; undefined leaves those of an earlier start. */
+/**
+ * Sets a local installation's warm sandboxes of a template; undefined leaves those of an earlier
+ * start.
+ */
 export async function keepWarm(
   client: KubeClient,
   namespace: string,

@@ -61,7 +61,7 @@ function localLink(
       url: url ?? service.url,
       owner: owner ?? service.owner,
       role,
-      maker: first?.resource,
+      issuer: first?.resource,
     });
   });
 }

@@ -296,7 +296,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
         url,
         owner: config.OWNER,
         role: 'admin',
-        maker: first.resource,
+        issuer: first.resource,
       }),
       linkCommand: `DATA_DIR=${[folder.path, process.execPath, join(programFolder, 'main.js')].map(shellQuote).join(' ')} login-link`,
       url,

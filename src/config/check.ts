@@ -30,7 +30,9 @@ const schema = z
     GATEWAY_ACCOUNT: accountName.optional(),
     /** Image of the operator and the gateway; by default its pull is not tested. */
     IMAGE: z.string().optional(),
-    /** Names of Secrets for the registry, in the namespace of the sandboxes, separated by commas. */
+    /**
+     * Names of Secrets for the registry, in the namespace of the sandboxes, separated by commas.
+     */
     IMAGE_PULL_SECRETS: z.string().default(''),
   })
   .superRefine(checkArchive)

@@ -21,8 +21,11 @@ import {
 import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/cached-metadata.ts';
 import type { SandboxPool } from '../resources/sandbox-pool.ts';
-import { isSpare, managedBySelector, type Sandbox } from '../resources/sandbox.ts';
-import { madeForReferenceOf, makerReferencesOf } from '../resources/sandbox-makers.ts';
+import { isWarmSandbox, managedBySelector, type Sandbox } from '../resources/sandbox.ts';
+import {
+  madeForReferenceOf,
+  conversationReferencesOf,
+} from '../resources/sandbox-owner-references.ts';
 import type { SandboxTemplate } from '../resources/sandbox-template.ts';
 
 export interface CachesOptions extends RuntimeOptions {
@@ -76,30 +79,32 @@ export const conversationIndexers: Indexers<CachedConversation> = {
 /** Sandboxes by `namespace/name` of their template. */
 export const byTemplate = 'template';
 /** Warm sandboxes by `namespace/name` of their template. */
-export const bySpareTemplate = 'spareTemplate';
+export const byWarmSandboxTemplate = 'warmSandboxTemplate';
 /** Warm sandboxes by `namespace/name` of their pool. */
-export const bySparePool = 'sparePool';
+export const byWarmSandboxPool = 'warmSandboxPool';
 /**
  * Sandboxes by `owner/uid` of the conversation in their owner references that they were made for or
  * claimed by. A sandbox of one owner is never found for a conversation of another owner (see
- * `makerKeyOf`).
+ * `ownerReferenceKeyOf`).
  */
-export const byMaker = 'maker';
-export const makerKeyOf = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
-  `${spec.owner}/${metadata.uid}`;
+export const byOwnerReference = 'ownerReference';
+export const ownerReferenceKeyOf = ({
+  metadata,
+  spec,
+}: Pick<CachedConversation, 'metadata' | 'spec'>) => `${spec.owner}/${metadata.uid}`;
 /**
  * Sandboxes by the UID of each conversation in their owner references, whatever its owner: until a
  * cache shows the conversation, its owner is unknown.
  */
 export const byNamed = 'named';
 export const sandboxIndexers: Indexers<Sandbox> = {
-  [byNamed]: (sandbox) => makerReferencesOf(sandbox).map(({ uid }) => uid),
+  [byNamed]: (sandbox) => conversationReferencesOf(sandbox).map(({ uid }) => uid),
   [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
-  [bySpareTemplate]: (sandbox) =>
-    isSpare(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.templateName}`] : [],
-  [bySparePool]: (sandbox) =>
-    isSpare(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.poolName ?? ''}`] : [],
-  [byMaker]: (sandbox) => {
+  [byWarmSandboxTemplate]: (sandbox) =>
+    isWarmSandbox(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.templateName}`] : [],
+  [byWarmSandboxPool]: (sandbox) =>
+    isWarmSandbox(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.poolName ?? ''}`] : [],
+  [byOwnerReference]: (sandbox) => {
     const reference = madeForReferenceOf(sandbox);
     return reference === undefined ? [] : [`${sandbox.spec.owner}/${reference.uid}`];
   },

@@ -23,7 +23,7 @@ import type { GitHosts } from './conversation/git/git-access.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { disruptionController, DisruptionReconciler } from './disruption/reconcile.ts';
 import { Channel, requestOf, type ControllerSpec, objectShare } from './controller-spec.ts';
-import { SpareClaims } from './pool/claims.ts';
+import { WarmSandboxClaims } from './pool/claims.ts';
 import { poolController, PoolReconciler } from './pool/reconcile.ts';
 import {
   retentionController,
@@ -113,7 +113,14 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     podCreations,
     channels,
   });
-  const spares = new SpareClaims({ client, clock, logger, metrics, stores, admission: cache });
+  const warmSandboxes = new WarmSandboxClaims({
+    client,
+    clock,
+    logger,
+    metrics,
+    stores,
+    admission: cache,
+  });
   const archives =
     archive === undefined
       ? undefined
@@ -149,7 +156,7 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     onReport: (conversation, state) => archives?.reconciler.observe(conversation, state),
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
     refusalOf: (conversation) => cache.limits.refusalOf(conversation),
-    claimSpare: (conversation, signal) => spares.claim(conversation, signal),
+    claimWarmSandbox: (conversation, signal) => warmSandboxes.claim(conversation, signal),
   });
   const sandboxes = createSandboxes({
     client,

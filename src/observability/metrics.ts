@@ -198,7 +198,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     poolStarts: counter(
       'pool_starts_total',
-      'Starts from a template with a SandboxPool, by result: claimed (a spare), empty (no spare was ready), quota (the owner has no room), refused (the API server refuses the claim), share (the owner has claimed its share while others start), unfit (a volume was retained for the start, or the template fits no pool).',
+      'Starts from a template with a SandboxPool, by result: claimed (a warm sandbox), empty (no warm sandbox was ready), quota (the owner has no room), refused (the API server refuses the claim), share (the owner has claimed its share while others start), unfit (a volume was retained for the start, or the template fits no pool).',
       { result: ['claimed', 'empty', 'quota', 'refused', 'share', 'unfit'] },
     ),
     retentionDeletions: counter(

@@ -5,7 +5,7 @@ import {
   SandboxCondition,
   SandboxReason,
   isMadeForConversation,
-  isSpare,
+  isWarmSandbox,
   resumeRequestOf,
   type Sandbox,
 } from '../resources/sandbox.ts';
@@ -19,7 +19,7 @@ import {
   time,
 } from './idleness.ts';
 import { isAutomatic, isRequested, resumeDelayMs } from './automatic-resume.ts';
-import { timelessSpare, timingOf, type SlotFacts } from './time-limits.ts';
+import { timelessWarmSandbox, timingOf, type SlotFacts } from './time-limits.ts';
 import type { Slot, SlotState } from './slot.ts';
 
 const admittedOf = ({ status }: Sandbox): Condition | undefined =>
@@ -27,7 +27,7 @@ const admittedOf = ({ status }: Sandbox): Condition | undefined =>
 
 type Inside = Pick<
   SlotFacts,
-  'sandbox' | 'conversations' | 'unknownStart' | 'orphaned' | 'hasForeignMakers'
+  'sandbox' | 'conversations' | 'unknownStart' | 'orphaned' | 'hasForeignReferences'
 >;
 
 /**
@@ -38,16 +38,16 @@ const isFailedStart = ({
   sandbox,
   conversations,
   unknownStart,
-  hasForeignMakers,
+  hasForeignReferences,
 }: Inside): boolean =>
   unknownStart !== true &&
-  hasForeignMakers !== true &&
+  hasForeignReferences !== true &&
   conversations.length > 0 &&
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
 
 /** A warm sandbox counts as running once admitted, because its eviction loses nothing. */
-const stateOfSpare = (isAdmitted: boolean, taken: boolean): SlotState => {
+const stateOfWarmSandbox = (isAdmitted: boolean, taken: boolean): SlotState => {
   if (isAdmitted) return 'running';
   return taken ? 'freeing' : 'suspended';
 };
@@ -62,7 +62,7 @@ function stateOf(inside: Inside): SlotState {
     spec.replicas === 1 &&
     !isTrue(status?.conditions, SandboxCondition.failed);
   if (!wanted) return taken ? 'freeing' : 'none';
-  if (isSpare(sandbox)) return stateOfSpare(admitted?.status === 'True', taken);
+  if (isWarmSandbox(sandbox)) return stateOfWarmSandbox(admitted?.status === 'True', taken);
   if (admitted?.status === 'True') {
     const isStarted =
       isTrue(status?.conditions, SandboxCondition.ready) &&
@@ -168,27 +168,27 @@ export function classify(facts: SlotFacts): Slot {
     conversations,
     now,
     steady = (_name: string, ms: number): number => ms,
-    hasForeignMakers = false,
+    hasForeignReferences = false,
   } = facts;
   const { metadata, spec, status } = sandbox;
   const admitted = admittedOf(sandbox);
   const state = stateOf(facts);
   const bare = state === 'waiting' && isBare(facts);
-  const spare = isSpare(sandbox);
+  const warmSandbox = isWarmSandbox(sandbox);
   const { automaticResumes } = status ?? {};
   return {
     uid: metadata.uid,
     name: metadata.name,
     owner: spec.owner,
     state,
-    spare,
+    warmSandbox,
     taken: slotTaken(sandbox),
     sandbox,
     requestedAt: state === 'waiting' ? requestTime(sandbox, now) : 0,
     bare,
     explained: isExplained(facts, bare),
-    ...(spare
-      ? timelessSpare
+    ...(warmSandbox
+      ? timelessWarmSandbox
       : timingOf(facts, state === 'running' || state === 'starting' ? state : undefined)),
     confirming: conversations.some(
       (conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation',
@@ -211,6 +211,6 @@ export function classify(facts: SlotFacts): Slot {
     undecided:
       state === 'waiting' &&
       admitted === undefined &&
-      (hasForeignMakers || !isMadeForConversation(sandbox)),
+      (hasForeignReferences || !isMadeForConversation(sandbox)),
   };
 }

@@ -65,8 +65,8 @@ export function decide(snapshot: Snapshot, now: number): Decision | undefined {
 
 type Step = (view: View) => Decision | undefined;
 
-const release: Step = ({ owners, spares }) => {
-  const [slot] = [...owners, spares].flatMap(({ load }) => load.releasable);
+const release: Step = ({ owners, warmSandboxes }) => {
+  const [slot] = [...owners, warmSandboxes].flatMap(({ load }) => load.releasable);
   return slot && { kind: 'release', slot };
 };
 
@@ -86,8 +86,8 @@ const failOverCap: Step = ({ owners, all }) => {
 };
 
 /** Whether the namespace has a slot that no sandbox holds, not even a warm one. */
-const isSlotFree = ({ all, spares }: View): boolean =>
-  all.load.taken + spares.load.taken < limitOf(all);
+const isSlotFree = ({ all, warmSandboxes }: View): boolean =>
+  all.load.taken + warmSandboxes.load.taken < limitOf(all);
 
 const admit: Step = (view) => {
   if (view.wanted === 0 || !isSlotFree(view)) return undefined;
@@ -114,15 +114,15 @@ const reject: Step = (view) => {
 };
 
 /** Number of warm sandboxes whose eviction gives this many sandboxes of owners a slot. */
-const sparesInTheWay = ({ all, spares: { load } }: View, newcomers: number): number =>
+const warmSandboxesInTheWay = ({ all, warmSandboxes: { load } }: View, newcomers: number): number =>
   Math.min(load.holding, all.load.holding + load.holding + newcomers - limitOf(all));
 
 /** Warm sandboxes are evicted under every policy. */
-const evictSpare: Step = (view) =>
-  sparesInTheWay(view, view.wanted) > 0 ? evictionOfSpare(view) : undefined;
+const evictWarmSandbox: Step = (view) =>
+  warmSandboxesInTheWay(view, view.wanted) > 0 ? evictionOfWarmSandbox(view) : undefined;
 
-function evictionOfSpare({ all: { rule }, spares }: View): Decision | undefined {
-  const slot = firstOf(spares.load.candidates, byCreation);
+function evictionOfWarmSandbox({ all: { rule }, warmSandboxes }: View): Decision | undefined {
+  const slot = firstOf(warmSandboxes.load.candidates, byCreation);
   return slot && rule && { kind: 'evict', slot, rule, preemptor: undefined };
 }
 
@@ -204,7 +204,7 @@ function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
 /** Resumes automatically where newcomers leave room: unfinished work first, owners in turn. */
 const resume: Step = (view) => {
   const isFree = isSlotFree(view);
-  const hasPlace = isFree || sparesInTheWay(view, view.wanted + 1) > 0;
+  const hasPlace = isFree || warmSandboxesInTheWay(view, view.wanted + 1) > 0;
   if (!hasPlace || view.resumeRate.readyAt > view.now) return undefined;
   const turns = new Map<Slot, number>();
   for (const owner of view.resuming) {
@@ -213,13 +213,13 @@ const resume: Step = (view) => {
   }
   const slot = firstOf([...turns.keys()], byTurn(turns));
   if (slot === undefined) return undefined;
-  return isFree ? { kind: 'admit', slot, resumed: true } : evictionOfSpare(view);
+  return isFree ? { kind: 'admit', slot, resumed: true } : evictionOfWarmSandbox(view);
 };
 
 /** Admits a warm sandbox to a slot that nothing else may take now. */
-const admitSpare: Step = (view) => {
+const admitWarmSandbox: Step = (view) => {
   if (!isSlotFree(view)) return undefined;
-  const waiting = [...view.spares.slots()].filter(({ state }) => state === 'suspended');
+  const waiting = [...view.warmSandboxes.slots()].filter(({ state }) => state === 'suspended');
   const slot = firstOf(waiting, byCreation);
   if (slot === undefined) return undefined;
   const isPlaceWanted = (): boolean =>
@@ -245,11 +245,11 @@ const steps: readonly Step[] = [
   failOverCap,
   admit,
   reject,
-  evictSpare,
+  evictWarmSandbox,
   evict,
   evictIdle,
   resume,
-  admitSpare,
+  admitWarmSandbox,
   explain,
 ];
 
@@ -259,7 +259,7 @@ const steps: readonly Step[] = [
  */
 export function wakeAt(snapshot: Snapshot, now: number): number {
   const view = snapshot.view(now);
-  const { owners, resuming, all, wanted, spares, resumeRate } = view;
+  const { owners, resuming, all, wanted, warmSandboxes, resumeRate } = view;
   let first = view.dueAt;
   const at = (time: number): void => {
     if (time > now && time < first) first = time;
@@ -268,7 +268,7 @@ export function wakeAt(snapshot: Snapshot, now: number): number {
   for (const limited of excessOf(all, wanted) > 0 ? [...crowded, all] : crowded)
     for (const owner of ownersUnder(limited)) at(owner.evictable(limited.rule, now).until);
   const mayResume =
-    (isSlotFree(view) || spares.load.holding > 0) &&
+    (isSlotFree(view) || warmSandboxes.load.holding > 0) &&
     resuming.some((owner) => resumeOf(owner, view) !== undefined);
   return mayResume ? Math.min(first, resumeRate.readyAt) : first;
 }

@@ -3,7 +3,8 @@ import { byName, type Slot, type SlotOrder } from './slot.ts';
 
 // The order in which a quota evicts sandboxes, for every preemptor alike:
 //
-// 1. Spares of pools, the oldest first, under every policy (`evictSpare` in decide.ts).
+// 1. Warm sandboxes of pools, the oldest first, under every policy (`evictWarmSandbox` in
+//    decide.ts).
 // 2. Stalled sandboxes: admitted ones whose agent has not answered for long enough.
 // 3. Sandboxes that came back by themselves, and in which no person has asked for anything since.
 // 4. The others.

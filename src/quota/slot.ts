@@ -33,7 +33,7 @@ export interface Slot extends Timing {
    * A warm sandbox, which only the limits of the namespace count: evicted before every other
    * sandbox, and admitted when nothing else waits.
    */
-  readonly spare: boolean;
+  readonly warmSandbox: boolean;
   readonly taken: boolean;
   readonly sandbox: Sandbox;
   /** Waiting: time of the request. */

@@ -20,7 +20,7 @@ export interface View extends Pick<Sums, 'wanted' | 'demand'> {
   /** The owners who have sandboxes that resume automatically, and room for them. */
   readonly resuming: readonly Owner[];
   readonly all: Everyone;
-  readonly spares: Owner;
+  readonly warmSandboxes: Owner;
   readonly resumeRate: TokenBucket;
   /** The first time after now when a time limit ends or a delayed resume is due. */
   readonly dueAt: number;
@@ -49,7 +49,7 @@ export class Snapshot {
   #rules = quotaRules([]);
   #caps = quotaCaps([]);
   /** The warm sandboxes of pools, which no limit of an owner counts. */
-  readonly spares = new Owner('');
+  readonly warmSandboxes = new Owner('');
 
   /** @param resumeRate Rate of automatic resumes. */
   constructor(resumeRate = defaultResumeRate) {
@@ -138,7 +138,7 @@ export class Snapshot {
   }
 
   #ownerOf({ owner: name }: Slot): Owner {
-    if (name === '') return this.spares;
+    if (name === '') return this.warmSandboxes;
     let owner = this.#owners.get(name);
     if (owner === undefined) {
       owner = new Owner(name);
@@ -150,7 +150,7 @@ export class Snapshot {
 
   #countChanges(): void {
     for (const owner of this.#changed) {
-      if (owner === this.spares) continue;
+      if (owner === this.warmSandboxes) continue;
       if (owner.isEmpty) this.#counts.forget(owner);
       else this.#counts.count(owner, this.#viewedAt);
     }
@@ -170,17 +170,27 @@ export class Snapshot {
 
   view(now: number): View {
     this.#viewedAt = Math.max(this.#viewedAt, now);
-    const { all, spares } = this;
+    const { all, warmSandboxes } = this;
     const { sums, deciding, resuming } = this.#counts;
     const { nextAt: dueAt, owners: due } = this.#counts.due(now);
     const owners = due.length === 0 ? [...deciding] : [...new Set([...deciding, ...due])];
     const { wanted, demand } = sums;
     const resumeRate = this.#resumeRate;
-    return { now, owners, resuming: [...resuming], all, spares, wanted, demand, resumeRate, dueAt };
+    return {
+      now,
+      owners,
+      resuming: [...resuming],
+      all,
+      warmSandboxes,
+      wanted,
+      demand,
+      resumeRate,
+      dueAt,
+    };
   }
 
   /** Number of warm sandboxes for which `maxSandboxes` of the namespace leaves room. */
-  get roomForSpares(): number {
+  get roomForWarmSandboxes(): number {
     const { cap, load } = this.all;
     return Math.max(0, (cap?.limit ?? Infinity) - load.stored);
   }

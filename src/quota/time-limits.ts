@@ -26,7 +26,7 @@ export interface SlotFacts {
    * Whether no owner reference is a conversation of the sandbox's owner: then references to
    * conversations of other owners exempt it from no limit.
    */
-  readonly hasForeignMakers?: boolean;
+  readonly hasForeignReferences?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
   /** Default: the wall clock. */
@@ -124,7 +124,7 @@ const timeless: Timing = {
 };
 
 /** A warm sandbox is always idle, and no time limit counts before its first start. */
-export const timelessSpare: Timing = { ...timeless, idleSince: 0 };
+export const timelessWarmSandbox: Timing = { ...timeless, idleSince: 0 };
 
 /** The ages of an admitted sandbox, and what follows from them. */
 export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undefined): Timing {

@@ -145,7 +145,7 @@ export const sandboxSpecSchema = z
     validations(
       {
         rule: "self.owner != '' || has(self.poolName)",
-        message: 'owner is required, except for a spare of a pool',
+        message: 'owner is required, except for a warm sandbox of a pool',
         fieldPath: '.owner',
       },
       {
@@ -199,7 +199,7 @@ export const SandboxReason = {
   waitingForPod: 'WaitingForPod',
   waitingForAgent: 'WaitingForAgent',
   /** A warm sandbox of a pool whose agent has booted, and waits for the keys of a start. */
-  spare: 'Spare',
+  warmSandbox: 'Spare',
   podLost: 'PodLost',
   agentSilent: 'AgentSilent',
   running: 'Running',
@@ -207,7 +207,7 @@ export const SandboxReason = {
 } as const;
 
 /** Whether the sandbox is a warm sandbox of a pool that no start has claimed. */
-export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';
+export const isWarmSandbox = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';
 
 /** Whether the sandbox was created for a conversation, or claimed by one. */
 export const isMadeForConversation = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>

@@ -4,7 +4,7 @@ import {
   SandboxCondition,
   SandboxReason,
   hasRun,
-  isSpare,
+  isWarmSandbox,
   resumeRequestOf,
   type Sandbox,
   type SandboxState,
@@ -156,9 +156,12 @@ export const shouldRun = (sandbox: Sandbox): boolean =>
 export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
 
-/** Whether a start may claim the warm sandbox: its agent has booted, and nothing takes its pod away. */
-export const isReadySpare = (sandbox: Sandbox): boolean =>
-  isSpare(sandbox) &&
+/**
+ * Whether a start may claim the warm sandbox: its agent has booted, and nothing takes its pod away.
+ */
+export const isReadyWarmSandbox = (sandbox: Sandbox): boolean =>
+  isWarmSandbox(sandbox) &&
   shouldRun(sandbox) &&
   !hasRun(sandbox) &&
-  findCondition(sandbox.status?.conditions, SandboxCondition.ready)?.reason === SandboxReason.spare;
+  findCondition(sandbox.status?.conditions, SandboxCondition.ready)?.reason ===
+    SandboxReason.warmSandbox;

@@ -51,6 +51,6 @@ export const templateOf = ({ sandbox, task }: Facts): string | undefined =>
 export const sandboxIdOf = ({ conversation, task }: Facts): string | undefined =>
   conversation?.sandbox_id ?? task?.sandbox_id ?? undefined;
 
-/** Whether an ERROR is that of the start, which no resume mends. */
+/** Whether an ERROR is that of the start, which no resume fixes. */
 export const isFailedStart = ({ task, sandbox }: Facts): boolean =>
   task?.status === 'ERROR' || sandbox === undefined;

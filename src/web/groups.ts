@@ -1,4 +1,4 @@
-import { ownerMendOf } from '../resources/owner-mends.ts';
+import { ownerRemedyOf } from '../resources/owner-remedies.ts';
 import { sandboxStatusOf, type Facts } from './facts.ts';
 
 export const groups = ['needs-you', 'working', 'waiting', 'paused', 'finished', 'failed'] as const;
@@ -68,7 +68,7 @@ export function groupOf(facts: Facts): Group {
     case 'PAUSED':
       return isAsking(facts) || lacksAnswer(facts.conversation) ? 'needs-you' : 'paused';
     case 'ERROR':
-      return ownerMendOf(reason ?? '') === undefined ? 'failed' : 'needs-you';
+      return ownerRemedyOf(reason ?? '') === undefined ? 'failed' : 'needs-you';
     case 'MISSING':
       return 'failed';
   }

@@ -60,12 +60,12 @@ export class KeyList {
 
   /** Whether this session ends with a key: with its own, and with those that it depends on. */
   endsSession(id: string): boolean {
-    const makers = new Map(this.rows.value?.map(({ record }) => [record.id, record.issued_by]));
+    const issuers = new Map(this.rows.value?.map(({ record }) => [record.id, record.issued_by]));
     const passed = new Set<string>();
     for (let at = this.own.value ?? null; at !== null && !passed.has(at);) {
       if (at === id) return true;
       passed.add(at);
-      at = makers.get(at) ?? null;
+      at = issuers.get(at) ?? null;
     }
     return false;
   }

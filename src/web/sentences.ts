@@ -1,4 +1,4 @@
-import { ownerMendOf } from '../resources/owner-mends.ts';
+import { ownerRemedyOf } from '../resources/owner-remedies.ts';
 import {
   sandboxIdOf,
   sandboxStatusOf,
@@ -70,7 +70,7 @@ function failure(facts: Facts): string {
   const template = templateOf(facts);
   const operators = `Ask the operators of this service${template === undefined ? '' : `; template ${template}`}`;
   const cause = causeOf(facts) ?? `The sandbox has failed${reason === '' ? '' : `: ${reason}`}`;
-  return joined(cause, ownerMendOf(reason) ?? operators);
+  return joined(cause, ownerRemedyOf(reason) ?? operators);
 }
 
 function starting({ conversation, task, sandbox }: Facts, now: number): string {
@@ -173,7 +173,7 @@ function paused(facts: Facts, around: Around): string {
   );
 }
 
-/** One sentence or two: the state, its cause, and how to mend it. */
+/** One sentence or two: the state, its cause, and how to fix it. */
 export function sentenceOf(facts: Facts, around: Around): string {
   switch (sandboxStatusOf(facts)) {
     case 'STARTING':

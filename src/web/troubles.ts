@@ -57,7 +57,10 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
       templates.total === 0 && 'There is no template: no start can succeed.',
       invalid > 0 && `${many(invalid, 'template is', 'templates are')} invalid.`,
     ),
-    ...found('#pools', troubled > 0 && `${many(troubled, 'pool', 'pools')} can not make spares.`),
+    ...found(
+      '#pools',
+      troubled > 0 && `${many(troubled, 'pool', 'pools')} can not make warm sandboxes.`,
+    ),
     ...found(
       '#quotas',
       conflicts > 0 && `${many(conflicts, 'quota has', 'quotas have')} a conflict.`,

@@ -10,7 +10,7 @@ import { answerTo, appendTask, holdTask, lookalikes, task } from './support/mock
 
 interface Figures {
   promptMs?: number;
-  spareMs?: number;
+  warmSandboxMs?: number;
   questionMs?: number;
   continues?: string;
   bridgeMiB?: number;
@@ -30,18 +30,19 @@ afterAll(() => agents.stop(), hookMs);
 afterAll(() => {
   const seconds = (ms: number | undefined) =>
     ms === undefined ? '-' : `${(ms / 1000).toFixed(1)} s`;
-  const rows = [...figures].map(([name, { promptMs, spareMs, questionMs, continues, ...memory }]) =>
-    [
-      name,
-      ...[promptMs, spareMs, questionMs].map(seconds),
-      continues ?? '-',
-      `${memory.bridgeMiB ?? '-'} MiB`,
-      `${memory.agentMiB ?? '-'} MiB`,
-    ].join(' | '),
+  const rows = [...figures].map(
+    ([name, { promptMs, warmSandboxMs, questionMs, continues, ...memory }]) =>
+      [
+        name,
+        ...[promptMs, warmSandboxMs, questionMs].map(seconds),
+        continues ?? '-',
+        `${memory.bridgeMiB ?? '-'} MiB`,
+        `${memory.agentMiB ?? '-'} MiB`,
+      ].join(' | '),
   );
   process.stdout.write(
     [
-      'name | POST to the prompt | the same from a spare | POST to the question about a tool call | continues by | memory of the bridge | of the agent',
+      'name | POST to the prompt | the same from a warm sandbox | POST to the question about a tool call | continues by | memory of the bridge | of the agent',
       ...rows,
       '',
     ].join('\n'),
@@ -130,16 +131,16 @@ describe.each(names)('%s', (name) => {
     expect(figure.continues).toBe(acpVendors[name].continues);
   });
 
-  it('sends its first prompt from a spare of a pool', async () => {
+  it('sends its first prompt from a warm sandbox of a pool', async () => {
     const about = `spare-${name}`;
-    await agents.keepSpare(name);
+    await agents.keepWarmSandbox(name);
     const begun = performance.now();
     const { id, sandbox } = await agents.begin(`Begin. ${task(about)}`, { sandbox_spec_id: name });
     await agents.reaches(id, { execution_status: 'finished' });
     expect(await said(id)).toContain(answerTo(about));
     const prompts = agents.models.prompts(about);
     expect(prompts).toHaveLength(1);
-    figure.spareMs = (prompts[0]?.at ?? NaN) - begun;
+    figure.warmSandboxMs = (prompts[0]?.at ?? NaN) - begun;
     expect(await agents.k('get', 'sandbox', sandbox, '-o', 'jsonpath={.spec.poolName}')).toBe(name);
   });
 

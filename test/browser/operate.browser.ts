@@ -58,7 +58,7 @@ describe('the state of the service', () => {
     expect(await page.locator('.verdict li').allTextContents()).toEqual([
       'The watch of Sandbox objects is interrupted: figures may be old.',
       '1 template is invalid.',
-      '1 pool can not make spares.',
+      '1 pool can not make warm sandboxes.',
       '1 quota has a conflict.',
     ]);
     expect(await section('Waiting for room').getByRole('rowheader').allTextContents()).toEqual([

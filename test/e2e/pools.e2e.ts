@@ -7,8 +7,8 @@ const facts = readFacts();
 const withinMs = 90_000;
 
 /**
- * Spares on a real cluster: kubelets, garbage collection and the rights of the chart's Roles are
- * those of Kubernetes.
+ * Warm sandboxes on a real cluster: kubelets, garbage collection and the rights of the chart's
+ * Roles are those of Kubernetes.
  */
 describe('a pool on a cluster', () => {
   const fieldOf = (path: string) => up.k(`get sandboxpool e2e -o jsonpath={${path}}`);
@@ -34,23 +34,23 @@ describe('a pool on a cluster', () => {
   afterAll(async () => {
     await up.k(['delete', 'sandboxpool', 'e2e', '--ignore-not-found']);
     await eventually(
-      'its spares to be gone',
+      'its warm sandboxes to be gone',
       async () =>
         (await up.k('get sandboxes -l conversation-operator.dev/pool=e2e -o name')).trim() === '',
       withinMs,
     );
   });
 
-  it('gives a start its spare, and its pod the owner', async () => {
-    const spares = await up.k(
+  it('gives a start its warm sandbox, and its pod the owner', async () => {
+    const warmSandboxes = await up.k(
       'get sandboxes -l conversation-operator.dev/pool=e2e -o jsonpath={.items[*].metadata.name}',
     );
     const began = performance.now();
     const task = await up.over((await up.start('```sh\necho warm >warm.txt\n```')).id, withinMs);
-    report('start from a spare, until READY', `${Math.round(performance.now() - began)} ms`);
+    report('start from a warm sandbox, until READY', `${Math.round(performance.now() - began)} ms`);
     expect(task.status).toBe('READY');
     const sandbox = task.sandbox_id ?? '';
-    expect(spares.split(' ')).toContain(sandbox);
+    expect(warmSandboxes.split(' ')).toContain(sandbox);
     const owner = 'jsonpath={.metadata.annotations.conversation-operator\\.dev/owner}';
     expect(await up.k(['get', 'pod', sandbox, '-o', owner])).toBe(
       await up.k(['get', 'sandbox', sandbox, '-o', 'jsonpath={.spec.owner}']),
@@ -62,7 +62,7 @@ describe('a pool on a cluster', () => {
     // Garbage collection deletes it with its conversation, and not with the pool.
     await up.k('scale sandboxpool e2e --replicas=0');
     await eventually(
-      'the spares to be gone',
+      'the warm sandboxes to be gone',
       async () => (await fieldOf('.status.conditions[0].reason')) === 'ScaledToZero',
       withinMs,
     );

@@ -34,7 +34,9 @@ async function give(owner: string, user: string, scopes: readonly string[]): Pro
   return token;
 }
 
-/** A new token for the owner of the conversation; the forge does not accept the old one any more. */
+/**
+ * A new token for the owner of the conversation; the forge does not accept the old one any more.
+ */
 async function rotate(scopes = writing): Promise<void> {
   const old = present;
   present = await give('local', 'robot', scopes);

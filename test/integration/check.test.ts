@@ -50,7 +50,7 @@ const template = {
 interface Finding {
   readonly code: string;
   readonly cause: string;
-  readonly mend: string;
+  readonly remedy: string;
 }
 interface Report {
   readonly exitCode: number;
@@ -175,7 +175,7 @@ describe('conversation-operator check', () => {
     };
   };
 
-  /** Check, code, and a part of the line that mends, of each cluster that is broken in one way. */
+  /** Check, code, and a part of the command that fixes it, of each cluster that is broken in one way. */
   const broken: Readonly<
     Record<
       string,
@@ -183,7 +183,7 @@ describe('conversation-operator check', () => {
         readonly fault?: Fault;
         readonly env?: () => Promise<Readonly<Record<string, string>>>;
         readonly args?: readonly string[];
-        readonly finds: readonly [check: string, code: string, mend: string];
+        readonly finds: readonly [check: string, code: string, remedy: string];
       }
     >
   > = {
@@ -378,17 +378,17 @@ describe('conversation-operator check', () => {
   };
 
   it.each(Object.keys(broken))(
-    'names the cause in a cluster %s, and the line that mends it',
+    'names the cause in a cluster %s, and the command that fixes it',
     async (name) => {
       const { fault = {}, env, args = [], finds } = broken[name] as (typeof broken)[string];
-      const [check, code, mend] = finds;
+      const [check, code, remedy] = finds;
       cluster.fault = fault;
       const { checks, exitCode } = await report(await env?.(), ...args);
       const found = checks.flatMap(({ name: of, findings }) =>
         findings.map((finding) => ({ check: of, ...finding })),
       );
       expect(found).toContainEqual(
-        expect.objectContaining({ check, code, mend: expect.stringContaining(mend) as string }),
+        expect.objectContaining({ check, code, remedy: expect.stringContaining(remedy) as string }),
       );
       // Nothing else is blamed, except for the two sides of one cause.
       expect(new Set(found.map(({ check: of }) => of)).size).toBeLessThanOrEqual(
@@ -493,7 +493,7 @@ describe('conversation-operator check', () => {
       expect.objectContaining({
         code: 'PermissionDenied',
         cause: 'You lack the right to create namespaces in the cluster.',
-        mend: expect.stringContaining('--set sandboxes.namespace=default') as string,
+        remedy: expect.stringContaining('--set sandboxes.namespace=default') as string,
       }),
     ]);
     expect(exitCode).toBe(1);

@@ -27,7 +27,7 @@ const pool = async (name = 'default'): Promise<SandboxPool> =>
   JSON.parse((await k(`get sandboxpool ${name} -o json`)).stdout) as SandboxPool;
 const sandboxes = async (): Promise<readonly Sandbox[]> =>
   (JSON.parse((await k('get sandboxes -o json')).stdout) as { items: Sandbox[] }).items;
-const spares = async (poolName = 'default') =>
+const warmSandboxes = async (poolName = 'default') =>
   (await sandboxes()).filter(
     ({ metadata, spec }) =>
       spec.owner === '' && spec.poolName === poolName && metadata.deletionTimestamp === undefined,
@@ -48,16 +48,20 @@ const reaches = (reason: string, name = 'default') =>
 
 describe('a pool is refused, by the path of the field, that', () => {
   it.each<[string, unknown, string]>([
-    ['has a negative number of spares', { replicas: -1 }, 'spec.replicas: Invalid value: -1'],
-    ['has a fraction of a spare', { replicas: 1.5 }, 'spec.replicas: Invalid value'],
-    ['has too many spares', { replicas: 1_001 }, 'spec.replicas: Invalid value: 1001'],
+    [
+      'has a negative number of warm sandboxes',
+      { replicas: -1 },
+      'spec.replicas: Invalid value: -1',
+    ],
+    ['has a fraction of a warm sandbox', { replicas: 1.5 }, 'spec.replicas: Invalid value'],
+    ['has too many warm sandboxes', { replicas: 1_001 }, 'spec.replicas: Invalid value: 1001'],
     [
       'names an impossible template',
       { templateName: 'No Name' },
       'spec.templateName: Invalid value: "No Name"',
     ],
     [
-      'creates no spare in a minute',
+      'creates no warm sandbox in a minute',
       { refill: { maxPerMinute: 0 } },
       'spec.refill.maxPerMinute: Invalid value: 0',
     ],
@@ -84,7 +88,7 @@ describe('a pool is refused, by the path of the field, that', () => {
 describe('a sandbox is refused that', () => {
   const spec = { templateName: 'default', replicas: 1 };
   it.each<[string, unknown, string]>([
-    ['has neither owner nor pool', spec, 'owner is required, except for a spare of a pool'],
+    ['has neither owner nor pool', spec, 'owner is required, except for a warm sandbox of a pool'],
     ['has an impossible owner', { ...spec, owner: 'a b' }, 'spec.owner: Invalid value: "a b"'],
   ])('%s', async (_sentence, bad, message) => {
     const { code, stderr } = await apply('Sandbox', 'bad', bad);
@@ -93,14 +97,14 @@ describe('a sandbox is refused that', () => {
   });
 });
 
-it('gives a start its spare, shows the pool, and makes another spare', async () => {
+it('gives a start its warm sandbox, shows the pool, and makes another warm sandbox', async () => {
   await reaches('Full');
-  const before = new Set((await spares()).map(({ metadata }) => metadata.name));
+  const before = new Set((await warmSandboxes()).map(({ metadata }) => metadata.name));
   expect(before.size).toBe(2);
   const over = await up.over((await up.start('Say hello.')).id);
   expect(over.status).toBe('READY');
   expect([...before]).toContain(over.sandbox_id);
-  await eventually('another spare', async () => (await spares()).length === 2);
+  await eventually('another warm sandbox', async () => (await warmSandboxes()).length === 2);
   const claimed = (await sandboxes()).find(({ metadata }) => metadata.name === over.sandbox_id);
   expect(claimed?.spec).toMatchObject({ owner: 'local', poolName: 'default' });
   expect(claimed?.metadata.ownerReferences).toMatchObject([
@@ -110,7 +114,7 @@ it('gives a start its spare, shows the pool, and makes another spare', async () 
   expect((await k('get sandboxpools')).stdout).toMatch(
     /^NAME +TEMPLATE +WANTED +READY +REASON +AGE\ndefault +default +2 +2 +Full +\S+\n$/,
   );
-  // The owner sees it like any other sandbox, and no spare.
+  // The owner sees it like any other sandbox, and no warm sandbox.
   const { body } = await up.call('GET', '/api/v1/sandboxes/search');
   expect(body).toMatchObject({ items: [{ id: over.sandbox_id }] });
 });
@@ -129,9 +133,9 @@ it('lets a claimed sandbox pause, resume and go as any other does', async () => 
   );
 });
 
-it('replaces a spare whose pod is lost, and the spares of an edited template', async () => {
+it('replaces a warm sandbox whose pod is lost, and the warm sandboxes of an edited template', async () => {
   await reaches('Full');
-  const [first] = await spares();
+  const [first] = await warmSandboxes();
   const podOf = async (name: string) =>
     (await k(`get pod ${name} -o jsonpath={.metadata.uid}`)).stdout;
   const pod = await podOf(first?.metadata.name ?? '');
@@ -141,10 +145,10 @@ it('replaces a spare whose pod is lost, and the spares of an edited template', a
     return now !== '' && now !== pod;
   });
   await reaches('Full');
-  const old = (await spares()).map(({ metadata }) => metadata.name);
+  const old = (await warmSandboxes()).map(({ metadata }) => metadata.name);
   await k('patch sandboxtemplate default --type merge -p {"spec":{"description":"edited"}}');
-  await eventually('other spares', async () =>
-    (await spares()).every(({ metadata }) => !old.includes(metadata.name)),
+  await eventually('other warm sandboxes', async () =>
+    (await warmSandboxes()).every(({ metadata }) => !old.includes(metadata.name)),
   );
   await reaches('Full');
 });
@@ -153,7 +157,7 @@ it('scales up, down and to 0, and leaves claimed sandboxes alone', async () => {
   const owned = (await sandboxes()).filter(({ spec }) => spec.owner !== '').length;
   for (const replicas of [3, 1, 0]) {
     expect(await k(`scale sandboxpool default --replicas=${replicas}`)).toMatchObject({ code: 0 });
-    await eventually(`${replicas} spares`, async () => (await spares()).length === replicas);
+    await eventually(`${replicas} spares`, async () => (await warmSandboxes()).length === replicas);
     await reaches(replicas === 0 ? 'ScaledToZero' : 'Full');
   }
   expect((await sandboxes()).filter(({ spec }) => spec.owner !== '')).toHaveLength(owned);
@@ -170,10 +174,13 @@ it('says that its template does not exist, and is filled once it does', async ()
   await apply('SandboxTemplate', 'later', spec);
   await reaches('Full', 'later');
   await k('delete sandboxpool later');
-  await eventually('its spares to be gone', async () => (await spares('later')).length === 0);
+  await eventually(
+    'its warm sandboxes to be gone',
+    async () => (await warmSandboxes('later')).length === 0,
+  );
 });
 
-it('tries spares that never boot one at a time, and says so', async () => {
+it('tries warm sandboxes that never boot one at a time, and says so', async () => {
   const container = { name: 'agent', image: 'conversation-operator/reference-agent' };
   await apply('SandboxTemplate', 'broken', {
     podTemplate: { spec: { containers: [{ ...container, command: ['false'] }] } },
@@ -183,7 +190,7 @@ it('tries spares that never boot one at a time, and says so', async () => {
   const found = await reaches('SpareFailed', 'broken');
   expect(found.status?.failures).toBeGreaterThan(0);
   // The next one waits for the back-off, of 10 s after the first failure.
-  expect((await spares('broken')).length).toBeLessThanOrEqual(1);
+  expect((await warmSandboxes('broken')).length).toBeLessThanOrEqual(1);
   const { stdout } = await k('get events --field-selector reason=SpareFailed -o name');
   expect(stdout).not.toBe('');
   await k('delete sandboxpool broken');
@@ -194,33 +201,38 @@ it('keeps two pools of one template, each with its own number', async () => {
   await apply('SandboxPool', 'two', { replicas: 2 });
   await reaches('Full', 'one');
   await reaches('Full', 'two');
-  expect([await spares('one'), await spares('two')].map(({ length }) => length)).toEqual([1, 2]);
+  expect(
+    [await warmSandboxes('one'), await warmSandboxes('two')].map(({ length }) => length),
+  ).toEqual([1, 2]);
   await k('delete sandboxpools one two');
 });
 
-it('replaces a spare that is scaled to 0', async () => {
+it('replaces a warm sandbox that is scaled to 0', async () => {
   await k('scale sandboxpool default --replicas=2');
   await reaches('Full');
-  const [spare] = await spares();
-  const name = spare?.metadata.name ?? '';
+  const [warmSandbox] = await warmSandboxes();
+  const name = warmSandbox?.metadata.name ?? '';
   expect(await k(`scale sandbox ${name} --replicas=0`)).toMatchObject({ code: 0 });
-  await eventually('another spare', async () => {
-    const names = (await spares()).map(({ metadata }) => metadata.name);
+  await eventually('another warm sandbox', async () => {
+    const names = (await warmSandboxes()).map(({ metadata }) => metadata.name);
     return names.length > 0 && !names.includes(name);
   });
   await reaches('Full');
 });
 
-it('keeps spares for a pool whose name is too long for a label', async () => {
+it('keeps warm sandboxes for a pool whose name is too long for a label', async () => {
   const name = 'p'.repeat(70);
   await apply('SandboxPool', name, { replicas: 1 });
   const { status } = await reaches('Full', name);
-  const [spare] = await spares(name);
+  const [warmSandbox] = await warmSandboxes(name);
   expect((await k(`get pods -o name -l ${status?.selector ?? ''}`)).stdout).toBe(
-    `pod/${spare?.metadata.name ?? ''}\n`,
+    `pod/${warmSandbox?.metadata.name ?? ''}\n`,
   );
   await k(`delete sandboxpool ${name}`);
-  await eventually('its spares to be gone', async () => (await spares(name)).length === 0);
+  await eventually(
+    'its warm sandboxes to be gone',
+    async () => (await warmSandboxes(name)).length === 0,
+  );
 });
 
 it('shares what maxSandboxes leaves between two pools, and gives it back', async () => {
@@ -229,8 +241,8 @@ it('shares what maxSandboxes leaves between two pools, and gives it back', async
   await reaches('Full');
   await apply('ConversationQuota', 'cap', { scope: 'Namespace', limit: 20, maxSandboxes: 2 });
   await apply('SandboxPool', 'second', { replicas: 2 });
-  await eventually('a spare of each', async () => {
-    const kept = [await spares(), await spares('second')].map(({ length }) => length);
+  await eventually('a warm sandbox of each', async () => {
+    const kept = [await warmSandboxes(), await warmSandboxes('second')].map(({ length }) => length);
     expect((kept[0] ?? 0) + (kept[1] ?? 0)).toBeLessThanOrEqual(2);
     return kept[0] === 1 && kept[1] === 1;
   });

@@ -173,7 +173,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   'requests of sandboxes leave no connection to a health check': {
     file: 'src/gateway/callback-server/callback-server.ts',
     ...callbacks,
-    from: 'total: maxConnections + spareConnections',
+    from: 'total: maxConnections + additionalConnections',
     to: 'total: maxConnections',
     name: 'is alive while bodies take every connection',
   },

@@ -412,8 +412,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a key outlives its maker where another one has the name': {
     ...keyRing,
-    from: 'maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp',
-    to: 'maker === undefined || maker.metadata.deletionTimestamp',
+    from: 'issuer?.metadata.uid !== issuedBy.uid || issuer.metadata.deletionTimestamp',
+    to: 'issuer === undefined || issuer.metadata.deletionTimestamp',
     name: 'is an orphan only where',
   },
   'a pull request is opened with a credential for any repository': {

@@ -1,6 +1,6 @@
 import { kubectl } from '../e2e/support/cluster.ts';
 import { helm, release } from '../e2e/support/installation.ts';
-import { check, mend, startChecked } from './support/check.ts';
+import { check, remedy, startChecked } from './support/check.ts';
 import { chooseUsers, chosenUser } from './support/chosen-users.ts';
 import { openShiftDns, usualDns } from './support/cluster-dns.ts';
 import {
@@ -37,7 +37,7 @@ describe('conversation-operator check --pre', () => {
     ]);
     const [endPolicies] = await Promise.all([
       enforcePolicies({ rangesMatchCluster: true }),
-      mend(before.findings.get('trust')?.mend ?? ''),
+      remedy(before.findings.get('trust')?.remedy ?? ''),
     ]);
     try {
       expect(await check()).toEqual({ findings: new Map(), notTried: [] });

@@ -23,7 +23,7 @@ import { isPausingReason, slotTaken } from '../../src/status/sandbox-phase.ts';
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
-import { isIn, isMadeFor, makerReferences } from './made-for.ts';
+import { isIn, isMadeFor, conversationReferences } from './made-for.ts';
 import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -149,7 +149,7 @@ export class AdmissionCheck {
   /**
    * Whether nothing goes wrong, and every limit had room for this many starts beside one of an
    * owner, by everything of which an operator may have thought that it is true before the present
-   * write. Spares are room.
+   * write. Warm sandboxes are room.
    */
   surelyHasRoomFor(owner: string, others: number): boolean {
     return (
@@ -201,7 +201,7 @@ export class AdmissionCheck {
         change.before?.metadata.uid === sandbox.metadata.uid
           ? (change.before as Sandbox)
           : undefined;
-      // No decision on a spare concerns an owner.
+      // No decision on a warm sandbox concerns an owner.
       if (sandbox.spec.owner === '') {
         this.#remember();
         return;
@@ -231,8 +231,8 @@ export class AdmissionCheck {
 
   #remember(): void {
     const owners = new Map<string, Share>();
-    const { sandboxes: owned, spares } = this.#options.cluster;
-    for (const sandbox of [...owned, ...spares]) {
+    const { sandboxes: owned, warmSandboxes } = this.#options.cluster;
+    for (const sandbox of [...owned, ...warmSandboxes]) {
       const share = owners.get(sandbox.spec.owner) ?? { ...noShare };
       owners.set(sandbox.spec.owner, share);
       if (isWanted(sandbox) && isAdmitted(sandbox)) share.holding++;
@@ -286,13 +286,13 @@ export class AdmissionCheck {
    */
   #isBare(sandbox: Sandbox): boolean {
     const { uid } = sandbox.metadata;
-    const makers = makerReferences(this.#options.cluster.conversations, sandbox);
+    const referenced = conversationReferences(this.#options.cluster.conversations, sandbox);
     const inIt = this.#conversationsIn(sandbox).filter(
       ({ metadata }) => metadata.deletionTimestamp === undefined,
     );
     const isOrphaned =
-      makers.length > 0 &&
-      !makers.some((maker) => inIt.some(({ metadata }) => metadata.uid === maker.uid));
+      referenced.length > 0 &&
+      !referenced.some((issuer) => inIt.some(({ metadata }) => metadata.uid === issuer.uid));
     const isAsked = inIt.some(
       (conversation) =>
         !isStartOver(startStatusOf(conversation)) ||

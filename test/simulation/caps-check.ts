@@ -32,16 +32,17 @@ const isStored = ({ metadata, status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.failed)?.reason !== CapExceeded.maxSandboxes;
 
 /** Number of sandboxes that the namespace leaves pools to store; Infinity: no quota limits it. */
-export function roomToStore({ quotas, sandboxes: owned, spares }: Cluster): number {
+export function roomToStore({ quotas, sandboxes: owned, warmSandboxes }: Cluster): number {
   const caps = quotas.flatMap(({ spec }) =>
     spec.scope === 'Namespace' ? (spec.maxSandboxes ?? []) : [],
   );
-  return Math.min(Infinity, ...caps) - owned.filter(isStored).length - spares.length;
+  return Math.min(Infinity, ...caps) - owned.filter(isStored).length - warmSandboxes.length;
 }
 
 /**
  * No start fails for `maxSandboxes` while fewer sandboxes of owners are stored, or about to be
- * created for other starts. Spares do not count, and a claim moves a spare to its owner.
+ * created for other starts. Warm sandboxes do not count, and a claim moves a warm sandbox to its
+ * owner.
  */
 export class CapsCheck {
   readonly #options: CapsCheckOptions;

@@ -15,19 +15,22 @@ export interface ClaimsCheckOptions {
   readonly scheduler: Scheduler;
   readonly admissionCheck: Pick<AdmissionCheck, 'surelyHasRoomFor'>;
   readonly isOperator: (actor: string) => boolean;
-  /** Whether the spare is of an earlier version of its template. */
-  readonly isOutdated: (spare: Sandbox) => boolean;
+  /** Whether the warm sandbox is of an earlier version of its template. */
+  readonly isOutdated: (warmSandbox: Sandbox) => boolean;
 }
 
-/** Maximum time from the answer of a spare's agent until every operator knows that it is ready. */
+/**
+ * Maximum time from the answer of a warm sandbox's agent until every operator knows that it is
+ * ready.
+ */
 const knownMs = 15_000;
 /** Time for which a claim counts against the share of its owner, and a delay of the watch. */
 const shareMs = 62_000;
 
 /**
- * While spares are ready, the starts of their template are claims: a start whose owner has room,
- * and has claimed no spare in the last minute, never gets a new sandbox. The check knows spares by
- * their agents.
+ * While warm sandboxes are ready, the starts of their template are claims: a start whose owner has
+ * room, and has claimed no warm sandbox in the last minute, never gets a new sandbox. The check
+ * knows warm sandboxes by their agents.
  */
 export class ClaimsCheck {
   readonly #options: ClaimsCheckOptions;
@@ -71,12 +74,12 @@ export class ClaimsCheck {
     if (!isFirst || ready.length <= others.length) return;
     if (admissionCheck.surelyHasRoomFor(owner, others.length))
       throw new Violation(
-        'a start claims a ready spare',
+        'a start claims a ready warm sandbox',
         `${name} of ${owner} is new while ${ready.map(({ metadata }) => metadata.name).join(' ')} are ready`,
       );
   }
 
-  /** Whether the start of a conversation has no sandbox yet, and may claim a spare. */
+  /** Whether the start of a conversation has no sandbox yet, and may claim a warm sandbox. */
   #mayClaim(conversation: Conversation): boolean {
     const { cluster } = this.#options;
     return (
@@ -92,12 +95,12 @@ export class ClaimsCheck {
     const known = node.running.filter(
       ({ id }) => (this.#answering.get(id) ?? Infinity) < knownBefore,
     );
-    return cluster.spares.filter(
-      (spare) =>
-        shouldRun(spare) &&
-        known.some(({ sandboxUid }) => sandboxUid === spare.metadata.uid) &&
-        cluster.pools.some(({ metadata }) => metadata.name === spare.spec.poolName) &&
-        !this.#options.isOutdated(spare),
+    return cluster.warmSandboxes.filter(
+      (warmSandbox) =>
+        shouldRun(warmSandbox) &&
+        known.some(({ sandboxUid }) => sandboxUid === warmSandbox.metadata.uid) &&
+        cluster.pools.some(({ metadata }) => metadata.name === warmSandbox.spec.poolName) &&
+        !this.#options.isOutdated(warmSandbox),
     );
   }
 }

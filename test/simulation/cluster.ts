@@ -224,7 +224,7 @@ export class WholeCluster {
   }
 
   /** The sandboxes of pools that no start has claimed. */
-  get spares(): readonly Sandbox[] {
+  get warmSandboxes(): readonly Sandbox[] {
     return this.#everySandbox.filter(({ spec }) => spec.owner === '');
   }
 
@@ -257,14 +257,14 @@ export class WholeCluster {
   }
 
   /**
-   * The owner of the sandbox of a pod, also once the sandbox is gone; empty for that of a spare.
-   * The pod of a spare may name an owner who did not claim it in the end.
+   * The owner of the sandbox of a pod, also once the sandbox is gone; empty for that of a warm
+   * sandbox. The pod of a warm sandbox may name an owner who did not claim it in the end.
    */
   ownerOfPod({ metadata: { ownerReferences } }: Pod): string {
     return this.#ownersSeen.get(ownerReferences?.[0]?.uid ?? '') ?? '';
   }
 
-  /** The sandbox with this uid, also a spare. */
+  /** The sandbox with this uid, also a warm sandbox. */
   sandboxOf(uid: string): Sandbox | undefined {
     return this.#everySandbox.find(({ metadata }) => metadata.uid === uid);
   }

@@ -1,7 +1,7 @@
 import { startStatusOf } from '../../src/resources/conversation.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
-import { isIn, isMadeFor, makerReferences } from './made-for.ts';
+import { isIn, isMadeFor, conversationReferences } from './made-for.ts';
 
 /**
  * Nothing can run any more in a sandbox that was made for a conversation, when the starts of all
@@ -15,7 +15,7 @@ export function isFailedStart(
     (conversation) => isIn(sandbox, conversation) || isMadeFor(sandbox, conversation),
   );
   return (
-    makerReferences(conversations, sandbox).length > 0 &&
+    conversationReferences(conversations, sandbox).length > 0 &&
     inIt.length > 0 &&
     inIt.every((conversation) => startStatusOf(conversation) === 'ERROR')
   );

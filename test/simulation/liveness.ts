@@ -14,7 +14,7 @@ import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
 import { dutiesOfDisruptions } from './disruption-duties.ts';
 import { isFailedStart } from './failed-start.ts';
-import { makerReferences } from './made-for.ts';
+import { conversationReferences } from './made-for.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import type { Quotas } from './quotas.ts';
@@ -111,7 +111,7 @@ export function unsettled({
     // The operator deletes no sandbox that its owner has tied to anything else.
     const isTied =
       sandbox !== undefined &&
-      makerReferences(cluster.conversations, sandbox).length < owners.length;
+      conversationReferences(cluster.conversations, sandbox).length < owners.length;
     return owners.length === 0 || isTied || owners.some(works)
       ? []
       : ['its start has failed, and its sandbox is still there'];
@@ -220,7 +220,7 @@ export function unsettled({
   }
 
   function ofOwned(object: KubeObject): readonly string[] {
-    const orphaned = ![...cluster.sandboxes, ...cluster.spares].some((sandbox) =>
+    const orphaned = ![...cluster.sandboxes, ...cluster.warmSandboxes].some((sandbox) =>
       isOwnedBy(object, sandbox),
     );
     return orphaned || object.metadata.deletionTimestamp !== undefined ? ['should be gone'] : [];

@@ -23,8 +23,10 @@ export const isIn = (
 ): boolean =>
   status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;
 
-/** References of the sandbox to conversations, without those that are known to be of another owner. */
-export const makerReferences = (
+/**
+ * References of the sandbox to conversations, without those that are known to be of another owner.
+ */
+export const conversationReferences = (
   conversations: readonly Conversation[],
   sandbox: Sandbox,
 ): readonly OwnerReference[] =>

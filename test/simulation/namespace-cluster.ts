@@ -104,8 +104,8 @@ export class NamespaceCluster implements Cluster {
     return this.#own(this.#options.whole.sandboxes);
   }
 
-  get spares() {
-    return this.#own(this.#options.whole.spares);
+  get warmSandboxes() {
+    return this.#own(this.#options.whole.warmSandboxes);
   }
 
   get pools() {
@@ -137,7 +137,7 @@ export class NamespaceCluster implements Cluster {
   }
 
   sandboxOf(uid: string) {
-    return [...this.sandboxes, ...this.spares].find(({ metadata }) => metadata.uid === uid);
+    return [...this.sandboxes, ...this.warmSandboxes].find(({ metadata }) => metadata.uid === uid);
   }
 
   /** The requests of a cluster that are about this namespace, as its checks see them. */

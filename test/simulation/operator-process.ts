@@ -116,7 +116,7 @@ export class OperatorProcess {
     if (this.#run === undefined || caches === undefined) return [`${this.name} does not run`];
     const kinds: readonly (readonly [keyof Caches, readonly KubeObject[]])[] = [
       ['conversations', cluster.conversations],
-      ['sandboxes', [...cluster.sandboxes, ...cluster.spares]],
+      ['sandboxes', [...cluster.sandboxes, ...cluster.warmSandboxes]],
       ['quotas', cluster.quotas],
       ['pods', cluster.pods],
       ['claims', cluster.claims],

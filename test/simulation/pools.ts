@@ -34,15 +34,17 @@ const maxReplicas = 3;
 const exerciseMs = 30_000;
 
 /** The conversation that a sandbox was made for, or that has claimed it. */
-const makerOf = ({ metadata }: Sandbox): string | undefined =>
+const claimantOf = ({ metadata }: Sandbox): string | undefined =>
   metadata.ownerReferences?.find(
     ({ kind, controller }) => kind === conversations.kind && controller === true,
   )?.uid;
 
-/** A person who creates, scales and deletes pools, and the promises that hold for spares. */
+/**
+ * A person who creates, scales and deletes pools, and the promises that hold for warm sandboxes.
+ */
 export class Pools {
   readonly #options: PoolsOptions;
-  /** Uids of sandboxes that were spares, with the maker that has claimed them. */
+  /** Uids of sandboxes that were warm sandboxes, with the maker that has claimed them. */
   readonly #claimedBy = new Map<string, string | undefined>();
   readonly #claims: ClaimsCheck | undefined;
   #crowdsToCome = 0;
@@ -51,7 +53,10 @@ export class Pools {
     this.#options = options;
     if (!options.enabled) return;
     options.cluster.onChange((change) => this.#observe(change));
-    this.#claims = new ClaimsCheck({ ...options, isOutdated: (spare) => this.#isOutdated(spare) });
+    this.#claims = new ClaimsCheck({
+      ...options,
+      isOutdated: (warmSandbox) => this.#isOutdated(warmSandbox),
+    });
   }
 
   start(): void {
@@ -59,7 +64,7 @@ export class Pools {
     if (!enabled) return;
     void this.#put('warm');
     if (mayLoseNodes && random.chance(0.4))
-      scheduler.after(random.between(5_000, untilMs), () => this.#loseSpares());
+      scheduler.after(random.between(5_000, untilMs), () => this.#loseWarmSandboxes());
     if (random.chance(0.5))
       scheduler.after(random.between(0, untilMs), () => void this.#put('second'));
     for (let count = random.whole(0, 3); count > 0; count--)
@@ -68,7 +73,7 @@ export class Pools {
       scheduler.after(random.between(0, untilMs), () => void this.#meddle());
   }
 
-  /** While nothing goes wrong any more: starts that find ready spares. */
+  /** While nothing goes wrong any more: starts that find ready warm sandboxes. */
   startExercise(): void {
     const { enabled, random, scheduler } = this.#options;
     if (!enabled) return;
@@ -86,10 +91,10 @@ export class Pools {
     return this.#crowdsToCome > 0;
   }
 
-  /** The node is lost, with every ready spare on it. */
-  #loseSpares(): void {
+  /** The node is lost, with every ready warm sandbox on it. */
+  #loseWarmSandboxes(): void {
     const { node, random, cluster } = this.#options;
-    if (cluster.spares.some(isReady)) node.lose(random.between(5_000, 40_000));
+    if (cluster.warmSandboxes.some(isReady)) node.lose(random.between(5_000, 40_000));
   }
 
   async #put(name: PoolName): Promise<void> {
@@ -141,9 +146,9 @@ export class Pools {
         spec: { description: `edit ${random.whole(0, 1e6)}` },
       });
     else {
-      const spare = random.pick(cluster.spares)?.metadata.name;
-      if (spare !== undefined)
-        await cluster.call('kubectl', 'DELETE', `${group}/sandboxes/${spare}`);
+      const warmSandbox = random.pick(cluster.warmSandboxes)?.metadata.name;
+      if (warmSandbox !== undefined)
+        await cluster.call('kubectl', 'DELETE', `${group}/sandboxes/${warmSandbox}`);
     }
   }
 
@@ -158,57 +163,62 @@ export class Pools {
     if (before.spec.owner === '' && sandbox.spec.owner !== '') this.#claimed(sandbox, before);
     else if (before.spec.owner !== sandbox.spec.owner)
       throw new Violation('a sandbox keeps its owner', `${name} was ${before.spec.owner}'s`);
-    const maker = this.#claimedBy.get(uid);
-    if (this.#claimedBy.has(uid) && makerOf(sandbox) !== maker)
+    const issuer = this.#claimedBy.get(uid);
+    if (this.#claimedBy.has(uid) && claimantOf(sandbox) !== issuer)
       throw new Violation(
-        'a claimed spare stays with its conversation',
-        `${name} goes from ${maker ?? 'none'} to ${makerOf(sandbox) ?? 'none'}`,
+        'a claimed warm sandbox stays with its conversation',
+        `${name} goes from ${issuer ?? 'none'} to ${claimantOf(sandbox) ?? 'none'}`,
       );
   }
 
   /** Two leaders, and one whose writes have unknown outcomes, may create a few too many. */
   #created({ metadata: { name }, spec: { poolName } }: Sandbox): void {
     const { cluster } = this.#options;
-    const own = cluster.spares.filter((spare) => spare.spec.poolName === poolName);
+    const own = cluster.warmSandboxes.filter(
+      (warmSandbox) => warmSandbox.spec.poolName === poolName,
+    );
     if (own.length > 3 * maxReplicas)
-      throw new Violation('a pool has no more spares than it wants', `${own.length} with ${name}`);
+      throw new Violation(
+        'a pool has no more warm sandboxes than it wants',
+        `${own.length} with ${name}`,
+      );
   }
 
   #claimed(sandbox: Sandbox, before: Sandbox): void {
     const { name, uid } = sandbox.metadata;
-    const maker = makerOf(sandbox);
-    this.#claimedBy.set(uid, maker);
+    const issuer = claimantOf(sandbox);
+    this.#claimedBy.set(uid, issuer);
     const conversation = this.#options.cluster.conversations.find(
-      ({ metadata }) => metadata.uid === maker,
+      ({ metadata }) => metadata.uid === issuer,
     );
     if (
-      maker === undefined ||
+      issuer === undefined ||
       (conversation?.spec.owner ?? sandbox.spec.owner) !== sandbox.spec.owner
     )
       throw new Violation(
-        'a spare goes to the conversation that claims it',
+        'a warm sandbox goes to the conversation that claims it',
         `${name} of ${sandbox.spec.owner} to ${conversation?.spec.owner ?? 'no owner'}`,
       );
     if (findCondition(before.status?.conditions, SandboxCondition.ready)?.reason !== 'Spare')
-      throw new Violation('a spare is claimed when it is ready', `${name} was not`);
+      throw new Violation('a warm sandbox is claimed when it is ready', `${name} was not`);
   }
 
-  /** Retention, failed starts and their owners delete sandboxes; a pool only spares. */
+  /** Retention, failed starts and their owners delete sandboxes; a pool only warm sandboxes. */
   #deleted(sandbox: Sandbox, actor: string): void {
     const { uid, name } = sandbox.metadata;
     if (!this.#claimedBy.has(uid) || !this.#options.isOperator(actor)) return;
-    const maker = this.#options.cluster.conversations.find(
+    const issuer = this.#options.cluster.conversations.find(
       ({ metadata }) => metadata.uid === this.#claimedBy.get(uid),
     );
     // `Retention` checks what is announced.
-    const isAnnounced = [sandbox, maker].some((one) =>
+    const isAnnounced = [sandbox, issuer].some((one) =>
       isTrue(one?.status?.conditions, SandboxCondition.expiring),
     );
     const isInUse =
       !isAnnounced &&
-      maker !== undefined &&
-      startStatusOf(maker) !== 'ERROR' &&
-      (maker.status?.sandboxUID ?? uid) === uid;
+      issuer !== undefined &&
+      startStatusOf(issuer) !== 'ERROR' &&
+      (issuer.status?.sandboxUID ?? uid) === uid;
     if (isInUse)
       throw new Violation('no claimed sandbox is deleted by a pool', `${name}, by ${actor}`);
   }
@@ -220,9 +230,9 @@ export class Pools {
     this.#claims?.check();
     for (const { sandboxUid, state } of node.running) {
       if (state !== 'ready') continue;
-      const spare = cluster.spares.find(({ metadata }) => metadata.uid === sandboxUid);
-      if (spare !== undefined)
-        throw new Violation('only a claimed spare gets keys', spare.metadata.name);
+      const warmSandbox = cluster.warmSandboxes.find(({ metadata }) => metadata.uid === sandboxUid);
+      if (warmSandbox !== undefined)
+        throw new Violation('only a claimed warm sandbox gets keys', warmSandbox.metadata.name);
     }
   }
 
@@ -233,22 +243,26 @@ export class Pools {
     const doubled = cluster.conversations.flatMap((conversation) => {
       const made = cluster.sandboxes.filter(
         (sandbox) =>
-          isMadeFor(sandbox, conversation) && makerOf(sandbox) === conversation.metadata.uid,
+          isMadeFor(sandbox, conversation) && claimantOf(sandbox) === conversation.metadata.uid,
       );
       return made.length < 2
         ? []
         : [`the conversation ${conversation.metadata.name} has ${made.length} sandboxes`];
     });
-    const orphans = cluster.spares.filter(({ spec }) =>
+    const orphans = cluster.warmSandboxes.filter(({ spec }) =>
       cluster.pools.every(({ metadata }) => metadata.name !== spec.poolName),
     );
     return [
       ...doubled,
-      ...orphans.map(({ metadata }) => `the spare ${metadata.name} has no pool`),
+      ...orphans.map(({ metadata }) => `the warm sandbox ${metadata.name} has no pool`),
       ...cluster.pools.flatMap(({ metadata, spec, status }) => {
-        const own = cluster.spares.filter((spare) => spare.spec.poolName === metadata.name);
+        const own = cluster.warmSandboxes.filter(
+          (warmSandbox) => warmSandbox.spec.poolName === metadata.name,
+        );
         const ready = own.filter(
-          (spare) => isReady(spare) && isTrue(spare.status?.conditions, SandboxCondition.admitted),
+          (warmSandbox) =>
+            isReady(warmSandbox) &&
+            isTrue(warmSandbox.status?.conditions, SandboxCondition.admitted),
         ).length;
         const silent = own.filter(({ metadata: { uid } }) =>
           node.running.some(
@@ -256,19 +270,21 @@ export class Pools {
           ),
         );
         const booting = own.filter(
-          (spare) => isTrue(spare.status?.conditions, SandboxCondition.admitted) && !isReady(spare),
+          (warmSandbox) =>
+            isTrue(warmSandbox.status?.conditions, SandboxCondition.admitted) &&
+            !isReady(warmSandbox),
         );
-        if (booting.length > 0) return [`${metadata.name} has a spare that is booting`];
-        if (silent.length > 0) return [`${metadata.name} has a spare whose agent is silent`];
+        if (booting.length > 0) return [`${metadata.name} has a warm sandbox that is booting`];
+        if (silent.length > 0) return [`${metadata.name} has a warm sandbox whose agent is silent`];
         // The pace of the pool delays replacements.
-        if (own.some((spare) => this.#isOutdated(spare)))
-          return [`${metadata.name} has a spare of an earlier version of its template`];
+        if (own.some((warmSandbox) => this.#isOutdated(warmSandbox)))
+          return [`${metadata.name} has a warm sandbox of an earlier version of its template`];
         if (own.length > spec.replicas)
-          return [`${metadata.name} has ${own.length} spares of ${spec.replicas}`];
+          return [`${metadata.name} has ${own.length} warm sandboxes of ${spec.replicas}`];
         if (status?.readyReplicas !== ready)
           return [`${metadata.name} shows ${status?.readyReplicas ?? 'no'} ready of ${ready}`];
         return ready < spec.replicas && !this.#isCrowded()
-          ? [`${metadata.name} has ${ready} ready spares of ${spec.replicas}`]
+          ? [`${metadata.name} has ${ready} ready warm sandboxes of ${spec.replicas}`]
           : [];
       }),
     ];
@@ -282,12 +298,12 @@ export class Pools {
     return metadata.annotations?.[templateVersionAnnotation] !== `${uid}/${generation}`;
   }
 
-  /** Whether the quotas of the namespace leave no room for spares. */
+  /** Whether the quotas of the namespace leave no room for warm sandboxes. */
   #isCrowded(): boolean {
     const { cluster } = this.#options;
     if (roomToStore(cluster) <= 0) return true;
     const limit = quotaRules(cluster.quotas).namespace?.limit ?? Infinity;
-    const taken = [...cluster.sandboxes, ...cluster.spares].filter(slotTaken).length;
+    const taken = [...cluster.sandboxes, ...cluster.warmSandboxes].filter(slotTaken).length;
     return taken >= limit;
   }
 }

@@ -95,7 +95,7 @@ export class Quotas {
     }
   }
 
-  /** A limit that spares may fill, and maximum numbers of stored sandboxes. */
+  /** A limit that warm sandboxes may fill, and maximum numbers of stored sandboxes. */
   async #putBesidePools(): Promise<void> {
     const random = this.#options.random.fork('beside-pools');
     const onExceeded = random.pick(quotaPolicies) ?? 'Queue';
@@ -205,7 +205,7 @@ export class Quotas {
     if (total(slots) > total(before) && total(slots) > allowed)
       throw exceeded(total(slots), allowed, 'in the namespace');
     for (const [owner, taken] of slots) {
-      // Spares have no owner.
+      // Warm sandboxes have no owner.
       if (owner === '') continue;
       const limit = Math.max(...known.map(({ ofOwner }) => ofOwner(owner)));
       if (taken > (before.get(owner) ?? 0) && taken > limit)
@@ -218,7 +218,7 @@ export class Quotas {
     const { cluster } = this.#options;
     const taken = new Map<string, string>();
     const present = new Set<string>();
-    for (const sandbox of [...cluster.sandboxes, ...cluster.spares]) {
+    for (const sandbox of [...cluster.sandboxes, ...cluster.warmSandboxes]) {
       present.add(sandbox.metadata.uid);
       if (slotTaken(sandbox)) taken.set(sandbox.metadata.uid, sandbox.spec.owner);
     }
@@ -275,7 +275,7 @@ export class Quotas {
     );
     const rules = quotaRules(quotas);
     const limit = rules.namespace?.limit ?? Infinity;
-    const taken = [...all, ...cluster.spares].filter(slotTaken).length;
+    const taken = [...all, ...cluster.warmSandboxes].filter(slotTaken).length;
     if (taken > limit) return [`${taken} slots are taken of ${limit} in the namespace`];
     const outdated = this.#outdated();
     if (outdated.length > 0) return outdated;
@@ -289,9 +289,9 @@ export class Quotas {
     const isFull =
       rules.namespace !== undefined && !makesRoom(rules.namespace) && taken + demand > limit;
     const idle = groups.reduce((sum, group) => sum + group.idle, 0);
-    const spare = rules.namespace && cluster.spares.find(slotTaken)?.metadata.name;
+    const warmSandbox = rules.namespace && cluster.warmSandboxes.find(slotTaken)?.metadata.name;
     return groups.flatMap((group) =>
-      unsettledIn(group, { rule: rules.namespace, limit, taken, isFull, idle, spare }),
+      unsettledIn(group, { rule: rules.namespace, limit, taken, isFull, idle, warmSandbox }),
     );
   }
 
@@ -303,7 +303,7 @@ export class Quotas {
       const isFor = (owner: string) =>
         spec.scope === 'Namespace' ||
         (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
-      // Spares are room.
+      // Warm sandboxes are room.
       const active = all.filter(
         (sandbox) => slotTaken(sandbox) && isFor(sandbox.spec.owner),
       ).length;
@@ -415,8 +415,8 @@ interface NamespaceGroup {
   readonly taken: number;
   readonly isFull: boolean;
   readonly idle: number;
-  /** A spare that holds a slot of the limit. */
-  readonly spare: string | undefined;
+  /** A warm sandbox that holds a slot of the limit. */
+  readonly warmSandbox: string | undefined;
 }
 
 function unsettledIn(group: OwnerGroup, namespace: NamespaceGroup): readonly string[] {
@@ -427,8 +427,10 @@ function unsettledIn(group: OwnerGroup, namespace: NamespaceGroup): readonly str
   );
   if (taken < limit && namespace.taken < namespace.limit && eligible.length > 0)
     return [`${taken} of ${limit} slots of ${owner} are taken, and ${eligible.join(' ')} wait`];
-  if (taken < limit && namespace.spare !== undefined && eligible.length > 0)
-    return [`${eligible.join(' ')} of ${owner} wait while the spare ${namespace.spare} has a slot`];
+  if (taken < limit && namespace.warmSandbox !== undefined && eligible.length > 0)
+    return [
+      `${eligible.join(' ')} of ${owner} wait while the warm sandbox ${namespace.warmSandbox} has a slot`,
+    ];
   if (queued.length === 0) return [];
   // The policy of the limit that keeps the newcomers out; the owner's where both limits do.
   const isCrowded =

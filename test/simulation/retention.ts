@@ -203,17 +203,18 @@ export class Retention {
 
   /** Whether the conversation that has claimed a sandbox of a pool may use it. */
   #isOfItsMaker({ metadata: { uid, ownerReferences = [] } }: Sandbox): boolean {
-    const maker = this.#options.cluster.conversations.find(({ metadata }) =>
+    const issuer = this.#options.cluster.conversations.find(({ metadata }) =>
       ownerReferences.some((owner) => owner.controller === true && owner.uid === metadata.uid),
     );
-    return maker !== undefined && (maker.status?.sandboxUID ?? uid) === uid;
+    return issuer !== undefined && (issuer.status?.sandboxUID ?? uid) === uid;
   }
 
   #sandboxDeleted(what: string, sandbox: Sandbox): void {
     const { cluster } = this.#options;
     // The sandbox of a start is deleted when that start has failed.
     if (isFailedStart(cluster, sandbox)) return;
-    // A pool deletes its spares, and a start a spare that it claimed in vain; `Pools` checks both.
+    // A pool deletes its warm sandboxes, and a start a warm sandbox that it claimed in vain;
+    // `Pools` checks both.
     if (sandbox.spec.poolName !== undefined && !this.#isOfItsMaker(sandbox)) return;
     this.deletions++;
     const { uid, ownerReferences = [] } = sandbox.metadata;
@@ -227,22 +228,22 @@ export class Retention {
     );
     if (byItself === undefined) return;
     // The deletion of a conversation deletes the sandbox that it alone uses.
-    const [maker, ...others] = cluster.conversations.filter(({ metadata }) =>
+    const [issuer, ...others] = cluster.conversations.filter(({ metadata }) =>
       ownerReferences.some((owner) => owner.uid === metadata.uid),
     );
-    if (maker === undefined) throw byItself;
+    if (issuer === undefined) throw byItself;
     if (others.length > 0)
       throw new Violation(
         'no object in use is deleted',
         `${what}, which belongs to others too. By itself: ${byItself.message}`,
       );
-    const record = this.#history.ofConversation(maker.metadata.uid);
+    const record = this.#history.ofConversation(issuer.metadata.uid);
     if ((record?.setAt ?? 0) > this.#moment.knownUntil) return;
     const withIt = this.#mistake(
       what,
-      this.#dues.ofConversation(maker, this.#moment, false),
+      this.#dues.ofConversation(issuer, this.#moment, false),
       record?.announcement,
-      [maker],
+      [issuer],
     );
     if (withIt !== undefined)
       throw record?.announcement === undefined || announcement !== undefined ? byItself : withIt;

@@ -23,7 +23,7 @@ export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
   ].map((owners) => [...present, ...owners]);
   const quotas = cluster.quotas.flatMap(({ metadata, spec, status }): readonly Duty[] => {
     const isFor = (owner: string) =>
-      // Spares are room.
+      // Warm sandboxes are room.
       owner !== '' &&
       (spec.scope === 'Namespace' ||
         (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner));

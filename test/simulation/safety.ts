@@ -504,7 +504,7 @@ const latelyMs = 180_000;
 export const ownerOf = ({ metadata }: KubeObject): string | undefined =>
   metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid;
 
-/** Whether a spare gets its owner, and nothing else of its spec changes. */
+/** Whether a warm sandbox gets its owner, and nothing else of its spec changes. */
 const isClaim = (before: Sandbox, after: Sandbox): boolean =>
   before.spec.owner === '' &&
   isDeepStrictEqual({ ...before.spec, owner: after.spec.owner }, after.spec);

@@ -280,8 +280,8 @@ class Play {
   /** A settled system stays settled, and sends no requests to the API server. */
   async #beQuiet(forMs: number): Promise<void> {
     const { scheduler, cluster } = this.#stage;
-    // The last writes are still on their way to the caches. A spare without room gets its first
-    // status five seconds after its creation, which follows a claim by the delay of the pool.
+    // The last writes are still on their way to the caches. A warm sandbox without room gets its
+    // first status five seconds after its creation, which follows a claim by the delay of the pool.
     const hasPools = this.#stages.some((one) => one.cluster.pools.length > 0);
     await this.#run(scheduler.monotonic() + (hasPools ? 20_000 : 10_000));
     const writes: string[] = [];

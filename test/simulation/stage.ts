@@ -46,7 +46,7 @@ import { dutiesOfSandboxes } from './sandbox-duties.ts';
 import { SandboxSteps } from './sandbox-steps.ts';
 import { SandboxHistory } from './sandbox-history.ts';
 import { Scheduler } from './scheduler.ts';
-import { dutiesOfSpares } from './spare-duties.ts';
+import { dutiesOfWarmSandboxes } from './warm-sandbox-duties.ts';
 import { StartDeadlineCheck } from './start-deadline-check.ts';
 import { Tenant, tenant } from './tenant.ts';
 import { TenantCheck } from './tenant-check.ts';
@@ -73,7 +73,7 @@ export interface SimulationOptions {
   readonly ends?: boolean;
   /** Whether the template lets unused objects expire after seconds; false by default. */
   readonly retention?: boolean;
-  /** Whether there are pools of spare sandboxes; false by default. */
+  /** Whether there are pools of warm sandboxes; false by default. */
   readonly pools?: boolean;
   /** Whether there is a hostile tenant with kubectl; false by default. Not for several shards. */
   readonly tenant?: boolean;
@@ -432,7 +432,7 @@ export function stage(
       ...approvalCheck.duties(),
       ...dutiesOfRules(cluster),
       ...dutiesOfDisruptions(cluster),
-      ...dutiesOfSpares({
+      ...dutiesOfWarmSandboxes({
         cluster,
         isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),
         resumable: (owner) => quotas.resumable(owner),

@@ -24,7 +24,7 @@ export class TenantCheck {
   readonly #ownerOf = new Map<string, string>();
   /** By the text of a message: those who have sent it. */
   readonly #senders = new Map<string, Set<string>>();
-  /** By the UID of a sandbox: every owner that it has had. A spare has none. */
+  /** By the UID of a sandbox: every owner that it has had. A warm sandbox has none. */
   readonly #ownersOfSandbox = new Map<string, Set<string>>();
   /** The number of messages that were checked, by the process that has them. */
   readonly #checked = new WeakMap<AgentProcess, Map<StoredConversation, number>>();

@@ -93,7 +93,7 @@ export class TenantMetadata {
       return random.pick(cluster.conversations.filter(({ spec }) => spec.owner !== owner));
     if (choice < 0.85)
       return random.pick(
-        [...cluster.sandboxes, ...cluster.spares].filter(({ spec }) => spec.owner !== owner),
+        [...cluster.sandboxes, ...cluster.warmSandboxes].filter(({ spec }) => spec.owner !== owner),
       );
     return random.pick(cluster.pools);
   }

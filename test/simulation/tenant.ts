@@ -33,7 +33,7 @@ const maxSandboxes = 6;
  * A hostile tenant with kubectl. She reads every conversation of the namespace, and she creates,
  * changes and deletes Conversations and Sandboxes of her own owner, with any metadata:
  * installations without the admission policies of the chart restrict none of it. She never writes a
- * status, an object of another owner, a Scale or a spare.
+ * status, an object of another owner, a Scale or a warm sandbox.
  */
 export class Tenant {
   readonly #options: TenantOptions;

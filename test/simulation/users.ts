@@ -172,7 +172,7 @@ export class Users {
     }
   }
 
-  /** A spare that the start has claimed has another name than the conversation. */
+  /** A warm sandbox that the start has claimed has another name than the conversation. */
   #sandboxOf(id: string, spec: NewSpec): string {
     const { cluster } = this.#options;
     const known = cluster.conversations.find(({ metadata }) => metadata.name === id);

@@ -35,7 +35,9 @@ export interface BehindProxy extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
   /** The first events of a conversation, from wherever the gateway reads them. */
   events(up: Installation, id: string): Promise<readonly unknown[]>;
-  /** Expects that a paused conversation is archived, and that its events are read from the bucket. */
+  /**
+   * Expects that a paused conversation is archived, and that its events are read from the bucket.
+   */
   expectArchived(up: Installation, id: string, live: readonly unknown[]): Promise<void>;
   /**
    * Expects that the proxy was asked for tunnels to these hosts and the bucket alone, and has seen

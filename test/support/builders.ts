@@ -80,8 +80,11 @@ export const aTemplate = (spec: Partial<SandboxTemplateSpec> = {}): SandboxTempl
   },
 });
 
-/** A spare of the pool `default` from `aTemplate()`, whose agent has booted unless the status differs. */
-export const aSpare = (name: string, status: Partial<SandboxState> = {}): Sandbox => {
+/**
+ * A warm sandbox of the pool `default` from `aTemplate()`, whose agent has booted unless the status
+ * differs.
+ */
+export const aWarmSandbox = (name: string, status: Partial<SandboxState> = {}): Sandbox => {
   const sandbox = aSandbox({
     name,
     owner: '',
@@ -213,7 +216,7 @@ export const aSlot = (uid: string, state: SlotState, more: Partial<Slot> = {}): 
   name: uid,
   owner: 'alice',
   state,
-  spare: false,
+  warmSandbox: false,
   taken: ['starting', 'running', 'freeing'].includes(state),
   sandbox: aSandbox({ name: uid }),
   requestedAt: 0,

@@ -311,7 +311,7 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
       withMetadata(aSandbox(alice), { labels: { 'app.kubernetes.io/managed-by': 'Helm' } }),
     ),
     ofAlice(
-      'makes a sandbox with the template version of a spare',
+      'makes a sandbox with the template version of a warm sandbox',
       withMetadata(aSandbox(alice), { annotations: { [`${group}/template-version`]: 'x/1' } }),
       noAnnotation,
     ),

@@ -25,11 +25,16 @@ export interface CloneWish {
   readonly maxMebibytes?: number;
   /** More variables of the sandbox. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Leaves files of an earlier conversation in the workspace, which is the home of its user too. */
+  /**
+   * Leaves files of an earlier conversation in the workspace, which is the home of its user too.
+   */
   readonly before?: (workspace: string) => void;
 }
 
-/** Runs the script as a step does, with its output in the step's log, in a new folder below `folder`. */
+/**
+ * Runs the script as a step does, with its output in the step's log, in a new folder below
+ * `folder`.
+ */
 export async function runClone(
   folder: string,
   {

@@ -124,7 +124,9 @@ export class LiveActivity {
     return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
-  /** Takes the whole output of a call so far; one that does not continue the last is another text. */
+  /**
+   * Takes the whole output of a call so far; one that does not continue the last is another text.
+   */
   replace(callId: string, whole: string): void {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};

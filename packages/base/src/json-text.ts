@@ -72,7 +72,10 @@ export function* repeatedNames(text: string): Generator<string, void, undefined>
   }
 }
 
-/** The index of the quote that ends the string of JSON which begins at `start`; the length without one. */
+/**
+ * The index of the quote that ends the string of JSON which begins at `start`; the length without
+ * one.
+ */
 export function endOfString(json: string, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     const code = json.charCodeAt(at);

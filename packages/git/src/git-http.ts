@@ -89,7 +89,9 @@ export interface GitHttpOptions {
 }
 
 const maxRedirects = 3;
-/** Maximum bytes of a body that are read and discarded, so that its connection can be used again. */
+/**
+ * Maximum bytes of a body that are read and discarded, so that its connection can be used again.
+ */
 const maxDiscardedBytes = 16_384;
 
 const userAgent = 'git/2 (conversation-operator)';
@@ -225,7 +227,9 @@ interface RedirectBounds {
   readonly path: string;
 }
 
-/** The URL to which an answer redirects. Throws `GitHostError` where it is not within the bounds. */
+/**
+ * The URL to which an answer redirects. Throws `GitHostError` where it is not within the bounds.
+ */
 export function redirected(
   from: URL,
   { status, location }: { readonly status: number; readonly location: string | undefined },

@@ -14,7 +14,9 @@ import type { Push, PushBody, RefCommand } from './receive-pack.ts';
 
 /** The bounds of a proof. An update whose proof exceeds them is not proven. */
 export interface ProofLimits {
-  /** Maximum bytes of a pack that are read, and held until they are forwarded. 16 MiB by default. */
+  /**
+   * Maximum bytes of a pack that are read, and held until they are forwarded. 16 MiB by default.
+   */
   readonly maxPackBytes: number;
   /** Maximum commits and tags, which all together have at most twice as many parents; 100,000. */
   readonly maxCommits: number;

@@ -3,7 +3,7 @@ import { inflateSync, type Inflate } from 'node:zlib';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /** Bytes of memory beyond the expected size, by which inflating ends in one step. */
-const spareBytes = 64;
+const additionalBytes = 64;
 /** Maximum factor of a digit in a size; beyond it, numbers become inexact. */
 const maxSize = 2 ** 40;
 
@@ -85,7 +85,7 @@ export function inflateAt(
     const { buffer, engine } = inflateSync(input, {
       info: true,
       maxOutputLength: Math.max(size, 1),
-      chunkSize: size + spareBytes,
+      chunkSize: size + additionalBytes,
     }) as unknown as { readonly buffer: Buffer; readonly engine: Inflate };
     return buffer.length === size ? { content: buffer, end: at + engine.bytesWritten } : undefined;
   } catch (error) {
@@ -165,7 +165,7 @@ export function parentsOf(content: Buffer, idLength: number): readonly string[] 
 
 /** The content in memory of its own: a view could hold the memory of its neighbours. */
 export function owned(content: Buffer): Buffer {
-  if (content.buffer.byteLength <= content.length + spareBytes) return content;
+  if (content.buffer.byteLength <= content.length + additionalBytes) return content;
   const copy = Buffer.alloc(content.length);
   copy.set(content);
   return copy;

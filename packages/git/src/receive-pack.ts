@@ -337,7 +337,9 @@ class PacketStream {
   readonly #held = new HeldBytes();
   #isMalformed = false;
 
-  /** The data of the packets that this chunk completes: views, which are valid until the next one. */
+  /**
+   * The data of the packets that this chunk completes: views, which are valid until the next one.
+   */
   *add(chunk: Uint8Array): Generator<Buffer, void, undefined> {
     for (let at = 0; at < chunk.length && !this.#isMalformed; at += pieceBytes) {
       this.#held.add(chunk.subarray(at, at + pieceBytes));

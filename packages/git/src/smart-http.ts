@@ -21,7 +21,9 @@ export type GitService = 'git-upload-pack' | 'git-receive-pack';
 export interface SmartRequest {
   readonly repository: string;
   readonly service: GitService;
-  /** `references`: the GET that begins each conversation with a host; `service`: a POST after it. */
+  /**
+   * `references`: the GET that begins each conversation with a host; `service`: a POST after it.
+   */
   readonly part: 'references' | 'service';
 }
 

@@ -251,7 +251,9 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /** Records an object that was just created, unless the cache shows it or it is recorded already. */
+  /**
+   * Records an object that was just created, unless the cache shows it or it is recorded already.
+   */
   created(object: T | undefined): void {
     if (object === undefined) return;
     const { namespace = '', name } = object.metadata;

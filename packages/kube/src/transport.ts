@@ -50,7 +50,9 @@ export interface TransportRequest {
    * afterwards; default: concatenation.
    */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
-  /** Parses the text of a 2xx response; throws for any other text than JSON. Default: JSON.parse. */
+  /**
+   * Parses the text of a 2xx response; throws for any other text than JSON. Default: JSON.parse.
+   */
   readonly parse?: ((text: string) => unknown) | undefined;
 }
 

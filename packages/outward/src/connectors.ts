@@ -12,7 +12,9 @@ export interface ConnectorOptions {
   readonly timeoutMs: number;
 }
 
-/** Connects to hosts themselves. A change of the certificates also ends the resumption of sessions. */
+/**
+ * Connects to hosts themselves. A change of the certificates also ends the resumption of sessions.
+ */
 export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connector {
   const connectorOf = (secureContext: ReturnType<Trust['current']>) =>
     buildConnector({

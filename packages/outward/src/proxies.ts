@@ -123,7 +123,9 @@ ownAddresses.addAddress('::', 'ipv6');
 ownAddresses.addSubnet('fe80::', 10, 'ipv6');
 ownAddresses.addSubnet('fd00:ec2::', 32, 'ipv6');
 
-/** Services of the cluster have the same names in every cluster, and no proxy outside finds them. */
+/**
+ * Services of the cluster have the same names in every cluster, and no proxy outside finds them.
+ */
 const ownNames = /(?:^|\.)(?:localhost|svc|cluster\.local)$/;
 
 const hostOf = ({ hostname, port, protocol }: URL): Host => ({

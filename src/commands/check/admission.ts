@@ -105,7 +105,7 @@ export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
   const { namespace, quotas, dryRun } = facts;
   const { full } = roomIn(quotas, needsOf(dryRun.pod ?? dryRun.sent, dryRun.claim));
   const refused = dryRun.errors.filter(({ code }) => quotaCodes.has(code));
-  const mends: Readonly<Record<string, string>> = {
+  const remedies: Readonly<Record<string, string>> = {
     [FailureCode.resourceQuotaExceeded]: `kubectl -n ${namespace} edit resourcequota # raise it, or pause sandboxes`,
     [FailureCode.resourceQuotaTooSmall]: `kubectl -n ${namespace} edit resourcequota # raise it, or let sandboxes need less by defaultTemplate.resources and storage.size of the chart`,
     [FailureCode.resourcesNotSpecified]: `kubectl -n ${namespace} create -f - <<<'{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"defaults"},"spec":{"limits":[{"type":"Container","default":{"cpu":"2","memory":"2Gi"}}]}}'`,
@@ -126,13 +126,13 @@ export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
       return errorOf(code, {
         cause: `The resource quota ${quota} of the namespace ${namespace} has no room for one sandbox: ${of.map(({ resource, used, hard: limit }) => `${resource} ${used} of ${limit}`).join(', ')}.`,
         breaks: breaksOf(code),
-        mend: `kubectl -n ${namespace} patch resourcequota ${quota} --type=merge -p '${JSON.stringify({ spec: { hard } })}'`,
+        remedy: `kubectl -n ${namespace} patch resourcequota ${quota} --type=merge -p '${JSON.stringify({ spec: { hard } })}'`,
       });
     }),
     ...refused
       .filter(({ code }) => !found.has(code))
       .filter(({ code }) => byName.size === 0 || code !== FailureCode.resourceQuotaExceeded)
-      .map((error) => refusalFinding(error, mends[error.code] ?? '')),
+      .map((error) => refusalFinding(error, remedies[error.code] ?? '')),
   ];
 }
 
@@ -192,7 +192,7 @@ export function podSecurityFindings(facts: PodSecurityFacts): readonly Finding[]
     warningOf(FindingCode.podSecurityNotEnforced, {
       cause: `The namespace ${namespace} enforces ${level === undefined ? 'no Pod Security Standard' : 'the standard privileged'}.`,
       breaks: 'A template may make sandboxes that are root on their node.',
-      mend: label('restricted'),
+      remedy: label('restricted'),
     }),
   ];
 }
@@ -239,13 +239,13 @@ export interface AdmissionFacts extends Installation {
   readonly dryRun: Pick<DryRun, 'sent' | 'pod'> & { readonly errors: readonly CreateError[] };
 }
 
-function mendOf({ code }: CreateError, facts: AdmissionFacts): string {
+function remedyOf({ code }: CreateError, facts: AdmissionFacts): string {
   switch (code) {
     case FailureCode.referenceNotFound:
       return withValue(facts, '--set defaultTemplate.priorityClassName=');
     case FailureCode.admissionDenied:
     case FailureCode.admissionUnavailable:
-      return 'kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies # exempt the namespace, or mend the webhook';
+      return 'kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies # exempt the namespace, or fix the webhook';
     case FailureCode.namespaceTerminating:
       return `kubectl get namespace ${facts.namespace} -o yaml # wait for its end, then create it`;
     default:
@@ -258,7 +258,7 @@ export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
   const { dryRun, namespace } = facts;
   const refused = dryRun.errors
     .filter(({ code }) => !podSecurityCodes.has(code) && !quotaCodes.has(code))
-    .map((error) => refusalFinding(error, mendOf(error, facts)));
+    .map((error) => refusalFinding(error, remedyOf(error, facts)));
   const { pod } = dryRun;
   if (pod === undefined) return refused;
   const gates = (pod.spec?.schedulingGates ?? []).map(({ name }) => name);
@@ -275,7 +275,7 @@ export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
           errorOf(FindingCode.schedulingGated, {
             cause: `A webhook of the cluster holds the pods of sandboxes back by a scheduling gate: ${added.join(', ')}.`,
             breaks: `Starts wait, with the reason ${FindingCode.schedulingGated}, until something removes the gate.`,
-            mend: `${webhooks} # exempt the namespace ${namespace}, or give the gate's controller room`,
+            remedy: `${webhooks} # exempt the namespace ${namespace}, or give the gate's controller room`,
           }),
         ]),
     ...(injected.length === 0
@@ -285,7 +285,7 @@ export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
             cause: `A webhook of the cluster adds containers to the pods of sandboxes: ${injected.join(', ')}.`,
             breaks:
               'A mesh may refuse connections of the operator and the gateway to agents, and each start waits for these containers.',
-            mend:
+            remedy:
               meshValue === undefined
                 ? `${webhooks} # exempt the namespace ${namespace}`
                 : withValue(facts, meshValue),

@@ -81,7 +81,8 @@ export function apiServerFindings(answer: ServerAnswer, facts: ServerFacts): rea
         errorOf(FindingCode.certificateUntrusted, {
           cause: `The certificate of the API server ${server} is not trusted (${detail}).`,
           breaks,
-          mend: 'kubectl config view --minify --raw # certificate-authority-data must be the CA of the server',
+          remedy:
+            'kubectl config view --minify --raw # certificate-authority-data must be the CA of the server',
         }),
       ];
     const { hostname, port } = new URL(server);
@@ -89,7 +90,7 @@ export function apiServerFindings(answer: ServerAnswer, facts: ServerFacts): rea
       errorOf(FindingCode.apiServerUnreachable, {
         cause,
         breaks,
-        mend: inCluster
+        remedy: inCluster
           ? withValue(facts, `--set-json 'networkPolicies.apiServer.ports=[${port || '443'}]'`)
           : `nc -vz ${hostname} ${port || '443'} # until the network lets this machine through`,
       }),
@@ -100,7 +101,7 @@ export function apiServerFindings(answer: ServerAnswer, facts: ServerFacts): rea
       errorOf(FindingCode.permissionDenied, {
         cause: `The API server ${server} does not accept the credentials (status 401).`,
         breaks,
-        mend: 'kubectl auth whoami # renew the credentials of the kubeconfig',
+        remedy: 'kubectl auth whoami # renew the credentials of the kubeconfig',
       }),
     ];
   const minor = Number(/^v1\.(\d+)/.exec(answer.version ?? '')?.[1] ?? Number.NaN);
@@ -109,7 +110,7 @@ export function apiServerFindings(answer: ServerAnswer, facts: ServerFacts): rea
         errorOf(FindingCode.apiServerOutdated, {
           cause: `The API server is ${answer.version ?? ''}; 1.${minMinor} is the oldest supported version.`,
           breaks: 'Field selectors of custom resources and admission policies are missing.',
-          mend: 'kubectl version # upgrade the cluster',
+          remedy: 'kubectl version # upgrade the cluster',
         }),
       ]
     : [];
@@ -156,7 +157,8 @@ export function clockFindings(skew: number): readonly Finding[] {
       cause: `The clock here is ${seconds} s ${skew > 0 ? 'ahead of' : 'behind'} that of the API server.`,
       breaks:
         'Leases change their leader, deadlines of starts and retention times are wrong, and S3 and tokens refuse requests.',
-      mend: 'sudo chronyc makestep # on the node or machine whose clock is wrong; then: chronyc tracking',
+      remedy:
+        'sudo chronyc makestep # on the node or machine whose clock is wrong; then: chronyc tracking',
     }),
   ];
 }

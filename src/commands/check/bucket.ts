@@ -28,7 +28,7 @@ export function bucketFindings(
 ): readonly Finding[] {
   if (failure === undefined) return [];
   const { call, code, message } = failure;
-  const mends: Readonly<Record<BucketFailure['code'], string>> = {
+  const remedies: Readonly<Record<BucketFailure['code'], string>> = {
     denied: `kubectl -n ${facts.releaseNamespace} create secret generic archive-credentials --from-literal=access-key-id=… --from-literal=secret-access-key=…`,
     missing: `aws s3 mb s3://${facts.bucket}`,
     invalid: withValue(facts, '--set archive.s3.region=REGION'),
@@ -44,7 +44,7 @@ export function bucketFindings(
     errorOf(FindingCode.bucketUnusable, {
       cause: `A ${call} of an object in the bucket ${facts.bucket} fails: ${message}`,
       breaks: 'The history of conversations is lost with their sandboxes.',
-      mend: mends[code],
+      remedy: remedies[code],
     }),
   ];
 }

@@ -149,7 +149,7 @@ export interface Finding {
   /** Consequence for the product, as a sentence. */
   readonly breaks: string;
   /** One line for a shell: a command, or a command with a value of the chart. */
-  readonly mend: string;
+  readonly remedy: string;
 }
 
 export interface Outcome {
@@ -176,9 +176,9 @@ export const noNamespace = (namespace: string): string => `there is no namespace
 
 export const errorOf = (
   code: FindingCode,
-  texts: Pick<Finding, 'cause' | 'breaks' | 'mend'>,
+  texts: Pick<Finding, 'cause' | 'breaks' | 'remedy'>,
 ): Finding => ({ code, severity: 'error', ...texts });
 export const warningOf = (
   code: FindingCode,
-  texts: Pick<Finding, 'cause' | 'breaks' | 'mend'>,
+  texts: Pick<Finding, 'cause' | 'breaks' | 'remedy'>,
 ): Finding => ({ code, severity: 'warning', ...texts });

@@ -51,7 +51,7 @@ const maxNamedFields = 3;
 const some = (paths: readonly string[]): string =>
   `${paths.slice(0, maxNamedFields).join(', ')}${paths.length > maxNamedFields ? ` and ${paths.length - maxNamedFields} more` : ''}`;
 
-const mend =
+const remedy =
   'conversation-operator crds | kubectl apply --server-side --force-conflicts -f - # or: helm upgrade with crds.install=true';
 
 function findingOf(
@@ -65,20 +65,20 @@ function findingOf(
           cause: `The cluster has no definition ${name}.`,
           breaks:
             'The operator and the gateway can not read their resources, and never become ready.',
-          mend,
+          remedy,
         });
   const { schema, hasVersion, notEstablished } = served;
   if (!hasVersion)
     return errorOf(FindingCode.definitionOutdated, {
       cause: `The definition ${name} does not serve and store the version ${version}.`,
       breaks: 'The operator and the gateway can not read their resources, and never become ready.',
-      mend,
+      remedy,
     });
   if (notEstablished !== undefined)
     return errorOf(FindingCode.definitionMissing, {
       cause: `The API server does not serve ${name}: ${notEstablished}`,
       breaks: 'The operator and the gateway can not read their resources, and never become ready.',
-      mend: `kubectl describe crd ${name}`,
+      remedy: `kubectl describe crd ${name}`,
     });
   const [there, here] = [fieldsOf(schema ?? {}), fieldsOf(own)];
   const missing = [...here]
@@ -89,14 +89,14 @@ function findingOf(
     return errorOf(FindingCode.definitionOutdated, {
       cause: `The definition ${name} lacks fields of this version, or has others: ${some(missing)}.`,
       breaks: 'The API server drops these fields, or refuses their values.',
-      mend,
+      remedy,
     });
   return unknown.length === 0
     ? undefined
     : warningOf(FindingCode.definitionOutdated, {
         cause: `The definition ${name} is newer than this program: ${some(unknown)}.`,
         breaks: 'This program does not read these fields.',
-        mend: 'helm upgrade # to the version whose definitions the cluster has',
+        remedy: 'helm upgrade # to the version whose definitions the cluster has',
       });
 }
 

@@ -35,7 +35,7 @@ export const dnsFindings = (
             breaks: isOfCluster
               ? 'Agents do not reach the Service of the gateway by its name.'
               : `Nothing reaches ${what}.`,
-            mend:
+            remedy:
               code !== 'ENOTFOUND'
                 ? withValue(installation, "--set-json 'networkPolicies.dns=[]'")
                 : isOfCluster

@@ -85,12 +85,12 @@ export const breaksOf = (code: FailureCode): string =>
 
 export const refusalFinding = (
   { code, message, serverMessage }: CreateError,
-  mend: string,
+  remedy: string,
 ): Finding =>
   errorOf(code, {
     cause: `${message} The API server says: ${oneLine(serverMessage)}`,
     breaks: breaksOf(code),
-    mend,
+    remedy,
   });
 
 interface PlannedTemplate {

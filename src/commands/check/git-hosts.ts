@@ -20,7 +20,7 @@ export const gitCredentialFindings = (
           errorOf(FindingCode.gitCredentialRefused, {
             cause: `The host ${host} does not accept the credential ${provider} (status 401).`,
             breaks: `Starts with private repositories of ${provider} end in RepositoryAccessDenied, and pushes fail.`,
-            mend: `kubectl -n ${releaseNamespace} patch secret GIT_CREDENTIALS -p '{"stringData":{"${provider}":"TOKEN"}}'`,
+            remedy: `kubectl -n ${releaseNamespace} patch secret GIT_CREDENTIALS -p '{"stringData":{"${provider}":"TOKEN"}}'`,
           }),
         ]
       : [],

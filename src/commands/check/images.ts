@@ -71,7 +71,7 @@ export const imageFindings = (
           name === 'image'
             ? 'The operator and the gateway do not start.'
             : 'Starts end in ImagePullFailed.',
-        mend: isDenied
+        remedy: isDenied
           ? withValue(facts, secrets)
           : withValue(facts, `--set ${name}.repository=REGISTRY/NAME --set ${name}.tag=TAG`),
       }),

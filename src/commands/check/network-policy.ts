@@ -66,7 +66,8 @@ export function networkPolicyFindings({
             'A connection between two pods was established that a NetworkPolicy forbids: the network plugin does not enforce policies.',
           breaks:
             "Sandboxes reach each other, the cluster's services and the cloud's metadata service.",
-          mend: 'helm install cilium oci://quay.io/cilium/charts/cilium -n kube-system # or another network plugin that enforces NetworkPolicies',
+          remedy:
+            'helm install cilium oci://quay.io/cilium/charts/cilium -n kube-system # or another network plugin that enforces NetworkPolicies',
         }),
       ]
     : [];

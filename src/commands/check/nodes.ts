@@ -39,7 +39,7 @@ export function architectureFindings(facts: ArchitectureFacts): readonly Finding
   const kinds = [...new Set(wrong.map(architectureOf))].join(', ');
   const cause = `${wrong.length} of ${facts.nodes.length} nodes for sandboxes have the architecture ${kinds}; the images have ${facts.images.join(' and ')}.`;
   const [first = 'amd64'] = facts.images;
-  const mend = withValue(
+  const remedy = withValue(
     facts,
     `--set-string 'defaultTemplate.nodeSelector.kubernetes\\.io/arch=${first}'`,
   );
@@ -47,14 +47,14 @@ export function architectureFindings(facts: ArchitectureFacts): readonly Finding
     ? [
         errorOf(FindingCode.architectureUnsupported, {
           cause,
-          mend,
+          remedy,
           breaks: 'No sandbox starts: images can not be pulled, or end with "exec format error".',
         }),
       ]
     : [
         warningOf(FindingCode.architectureUnsupported, {
           cause,
-          mend,
+          remedy,
           breaks: 'Sandboxes on these nodes end in ImagePullFailed or CrashLoop.',
         }),
       ];
@@ -95,7 +95,10 @@ export const runtimeClassFindings = (facts: RuntimeClassFacts): readonly Finding
         errorOf(FindingCode.referenceNotFound, {
           cause: `The template names a runtime class that does not exist: ${facts.wanted}; there ${facts.names.length === 0 ? 'is none' : `are: ${facts.names.join(', ')}`}.`,
           breaks: 'Starts end in ReferenceNotFound.',
-          mend: withValue(facts, `--set defaultTemplate.runtimeClassName=${facts.names[0] ?? ''}`),
+          remedy: withValue(
+            facts,
+            `--set defaultTemplate.runtimeClassName=${facts.names[0] ?? ''}`,
+          ),
         }),
       ];
 

@@ -73,7 +73,7 @@ function certificateFinding(
   return errorOf(FindingCode.certificateUntrusted, {
     cause: `The certificate of ${owner} ${fault ?? 'is signed by a CA that is not trusted'} (${detail}).`,
     breaks,
-    mend:
+    remedy:
       fault === undefined
         ? `${withValue(installation, '--set trust.configMap=company-ca')} # the entry ca.crt of the ConfigMap company-ca, in the namespaces of the release and of the sandboxes, has the CA`
         : `openssl s_client -connect ${authorityOf(server)}${option} </dev/null | openssl x509 -noout -dates -ext subjectAltName # the server needs one that is valid now, and for this name`,
@@ -91,26 +91,26 @@ function proxyFinding(
       return errorOf(FindingCode.proxyRefused, {
         cause,
         breaks,
-        mend: withSecretProxy(origin, installation),
+        remedy: withSecretProxy(origin, installation),
       });
     case 'PROXY_REFUSED':
       return errorOf(FindingCode.proxyRefused, {
         cause,
         breaks,
-        mend: withoutProxy(origin, installation),
+        remedy: withoutProxy(origin, installation),
       });
     case 'PROXY_GATEWAY':
       return errorOf(FindingCode.hostUnreachable, {
         cause,
         breaks,
-        mend: withoutProxy(origin, installation),
+        remedy: withoutProxy(origin, installation),
       });
     case 'PROXY_UNREACHABLE':
     case 'PROXY_TIMEOUT':
       return errorOf(FindingCode.proxyUnreachable, {
         cause,
         breaks,
-        mend: withProxy(origin, installation),
+        remedy: withProxy(origin, installation),
       });
   }
 }
@@ -131,14 +131,14 @@ function findingOf(reached: Reached, installation: Installation): Finding | unde
         : errorOf(FindingCode.hostUnreachable, {
             cause: `The answer to a request to ${origin} of ${what} through the proxy ${proxy ?? ''} is ${failure.status}. A proxy that does not reach the host answers so, and so does a host that fails; the answer does not say which of the two.`,
             breaks,
-            mend: withoutProxy(origin, installation),
+            remedy: withoutProxy(origin, installation),
           });
     case 'name':
     case 'unreachable':
       return errorOf(FindingCode.hostUnreachable, {
         cause: `${origin} of ${what} can not be reached${proxy === undefined ? '' : ` through the proxy ${proxy}`} (${failure.detail})${proxy === undefined ? ', and no proxy is set' : ''}.`,
         breaks,
-        mend: withProxy(origin, installation),
+        remedy: withProxy(origin, installation),
       });
   }
 }

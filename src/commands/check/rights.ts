@@ -161,7 +161,7 @@ export function accountFindings(
         breaks: account.endsWith('gateway')
           ? 'The REST service answers 503, or fails where it needs the right.'
           : 'The operator fails with PermissionDenied where it needs the right.',
-        mend: `helm -n ${releaseNamespace} get manifest ${release} | kubectl apply -f - # the Roles of the chart`,
+        remedy: `helm -n ${releaseNamespace} get manifest ${release} | kubectl apply -f - # the Roles of the chart`,
       }),
     ];
   });
@@ -185,7 +185,7 @@ export const installFindings = (
       return errorOf(FindingCode.permissionDenied, {
         cause: `You lack the right to create ${name} ${place}.`,
         breaks: 'helm install fails.',
-        mend:
+        remedy:
           without === undefined
             ? `kubectl -n ${where === 'release' ? facts.releaseNamespace : facts.namespace} create rolebinding installer --clusterrole=admin --user=$(kubectl auth whoami -o jsonpath='{.status.userInfo.username}')`
             : withValue(facts, without.replace('NAMESPACE', facts.namespace)),

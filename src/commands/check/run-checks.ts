@@ -155,15 +155,15 @@ const last = (results: readonly CheckResult[]): string => {
   return `errors: ${count('error')}, warnings: ${count('warning')}, not tried or not as a whole: ${untried} of ${results.length} checks`;
 };
 
-/** The report for a terminal: a table, then each finding with the line that mends it. */
+/** The report for a terminal: a table, then each finding with the command that fixes it. */
 export function textReport(results: readonly CheckResult[]): string {
   const findings = results.flatMap(({ name, findings: of }) =>
-    of.map(({ severity, code, cause, breaks, mend }) =>
+    of.map(({ severity, code, cause, breaks, remedy }) =>
       [
         `${severity}: ${code} (${name})`,
         `  cause:   ${cause}`,
         `  breaks:  ${breaks}`,
-        `  mend:    ${mend}`,
+        `  remedy:  ${remedy}`,
       ].join('\n'),
     ),
   );

@@ -81,7 +81,7 @@ export function trustFindings(state: TrustState, facts: TrustFacts): readonly Fi
     errorOf(code, {
       cause: message.replace("the sandbox's namespace", `the namespace ${namespace}`),
       breaks: `Starts end in ${code}.`,
-      mend:
+      remedy:
         state.kind === 'missing'
           ? creationOf(trust, namespace)
           : `${withValue(facts, '--set defaultTemplate.image.repository=REGISTRY/NAME --set defaultTemplate.image.tag=TAG')} # the image needs /bin/sh and cat`,
@@ -100,7 +100,7 @@ export function trustFileFindings({
     errorOf(FindingCode.certificateUntrusted, {
       cause: `${trustFileFailure}.`,
       breaks: 'The operator and the gateway do not start.',
-      mend:
+      remedy:
         trust === undefined
           ? 'openssl x509 -noout -subject -in "$TRUST_FILE" # shows the first certificate of such a file'
           : creationOf(trust, releaseNamespace),

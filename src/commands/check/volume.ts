@@ -45,7 +45,7 @@ export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
       errorOf(FindingCode.volumeNotBound, {
         cause: `The storage class ${wanted} of the template does not exist; there ${names.length === 0 ? 'is none' : `are: ${names.join(', ')}`}.`,
         breaks,
-        mend: withValue(facts, `${setting}=${first ?? 'CLASS'}`),
+        remedy: withValue(facts, `${setting}=${first ?? 'CLASS'}`),
       }),
     ];
   const defaults = classes.filter(isDefault);
@@ -54,7 +54,7 @@ export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
       errorOf(FindingCode.volumeNotBound, {
         cause: `The template names no storage class, and the cluster has no default one${names.length === 0 ? '' : ` among ${names.join(', ')}`}.`,
         breaks,
-        mend:
+        remedy:
           first === undefined
             ? withValue(facts, `${setting}=CLASS # once a provisioner is installed`)
             : `kubectl annotate storageclass ${first} ${defaultAnnotations[0] ?? ''}=true`,
@@ -69,7 +69,7 @@ export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
           warningOf(FindingCode.storageClassAmbiguous, {
             cause: `${defaults.length} storage classes are default: ${defaults.map(({ metadata }) => metadata.name).join(', ')}.`,
             breaks: 'Volumes get the newest of them, which may change.',
-            mend: withValue(facts, `${setting}=${defaults[0]?.metadata.name ?? ''}`),
+            remedy: withValue(facts, `${setting}=${defaults[0]?.metadata.name ?? ''}`),
           }),
         ]
       : []),
@@ -78,7 +78,7 @@ export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
           warningOf(FindingCode.volumeNotBound, {
             cause: `The storage class ${used.metadata.name} makes no volumes (kubernetes.io/no-provisioner).`,
             breaks: 'Each sandbox waits until a person has made a volume for its claim.',
-            mend: withValue(facts, `${setting}=CLASS`),
+            remedy: withValue(facts, `${setting}=CLASS`),
           }),
         ]
       : []),
@@ -134,7 +134,7 @@ export function volumeFindings(facts: VolumeFacts): readonly Finding[] | string 
     errorOf(FindingCode.volumeNotBound, {
       cause: `A claim of ${claimSize} is ${phase ?? 'Pending'} after ${bindMs / 1000} s. ${message}${scheduler === undefined ? '' : ` The scheduler says: ${scheduler}`}`,
       breaks: 'Starts end in VolumeNotBound.',
-      mend: `kubectl -n ${namespace} get events --field-selector involvedObject.kind=PersistentVolumeClaim # and the log of the provisioner`,
+      remedy: `kubectl -n ${namespace} get events --field-selector involvedObject.kind=PersistentVolumeClaim # and the log of the provisioner`,
     }),
   ];
 }

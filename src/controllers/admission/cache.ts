@@ -177,7 +177,9 @@ export class AdmissionCache {
     this.#enqueue(namespace);
   }
 
-  /** Adds the slot of a deleted sandbox whose pod may still exist, and requests a read of the pod. */
+  /**
+   * Adds the slot of a deleted sandbox whose pod may still exist, and requests a read of the pod.
+   */
   addOrphaned(sandbox: Sandbox): void {
     const { namespace, name, uid } = sandbox.metadata;
     this.#orphaned.set(`${namespace}/${name}`, [...this.#othersThan(sandbox), sandbox]);
@@ -313,7 +315,7 @@ export class AdmissionCache {
     if (assumed === undefined) this.#put(slot);
     else {
       const { state, taken, owner } = assumed;
-      const claimed = owner === undefined ? {} : { owner, spare: false };
+      const claimed = owner === undefined ? {} : { owner, warmSandbox: false };
       this.#put({ ...slot, ...claimed, state, taken: taken || slot.taken, ...undecidable });
     }
   }

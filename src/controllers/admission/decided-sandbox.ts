@@ -15,12 +15,12 @@ import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resum
 import type { Expiry } from '../../quota/time-limits.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
-import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
+import { conversationReferencesOf } from '../../resources/sandbox-owner-references.ts';
 import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/status.ts';
 
 /** The subject that people know: the conversation that the sandbox was made for, or the sandbox. */
 export function subjectOf(sandbox: Sandbox): string {
-  const [conversation] = makerReferencesOf(sandbox);
+  const [conversation] = conversationReferencesOf(sandbox);
   return conversation === undefined
     ? `sandbox ${sandbox.metadata.name}`
     : `conversation ${conversation.name}`;
@@ -31,7 +31,8 @@ const scopeOf = ({ scope }: QuotaRule): string =>
 
 /** The message for the owner of a victim, which names no object of another owner. */
 function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
-  if (slot.spare) return `The spare leaves its slot to a sandbox of an owner; limit ${rule.limit}.`;
+  if (slot.warmSandbox)
+    return `The warm sandbox leaves its slot to a sandbox of an owner; limit ${rule.limit}.`;
   if (preemptor === undefined) {
     const comesBack = rule.autoResume === 'All' && (!slot.automatic || slot.unfinished);
     const comeback = comesBack ? '; it comes back when there is room' : '';

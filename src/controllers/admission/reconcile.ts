@@ -155,7 +155,7 @@ export class AdmissionReconciler {
     if (kind === 'evict') {
       const { preemptor, rule } = decision;
       const reason = preemptor === undefined ? 'LimitLowered' : 'Newcomer';
-      metrics.quotaPauses.inc({ reason: slot.spare ? 'Spare' : reason });
+      metrics.quotaPauses.inc({ reason: slot.warmSandbox ? 'Spare' : reason });
       logger.info('sandbox paused by quota', {
         sandbox: slot.name,
         for: preemptor?.name,

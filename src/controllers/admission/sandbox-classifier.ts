@@ -4,7 +4,7 @@ import { classify } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
+import { isInSandbox, conversationReferencesOf } from '../../resources/sandbox-owner-references.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 
@@ -19,7 +19,7 @@ export interface SandboxClassifierOptions {
 const maxRemembered = 20_000;
 
 /** A conversation in the owner references. Undefined: no cache has shown it, or its deletion. */
-type Maker = CachedConversation | 'deleted' | undefined;
+type ReferencedConversation = CachedConversation | 'deleted' | undefined;
 
 /** Collects the facts from the caches by which a sandbox is classified. */
 export class SandboxClassifier {
@@ -40,14 +40,14 @@ export class SandboxClassifier {
   classify(sandbox: Sandbox): Slot {
     const { stores, clock, offsetMs } = this.#options;
     const { uid, namespace } = sandbox.metadata;
-    const makers = this.#makersOf(sandbox);
+    const referenced = this.#referencedConversations(sandbox);
     return classify({
       sandbox,
-      conversations: this.conversationsOf(sandbox, makers),
+      conversations: this.conversationsOf(sandbox, referenced),
       // A conversation that the cache does not show may exist, because the cache may lag.
-      unknownStart: makers.includes(undefined),
-      orphaned: makers.length > 0 && makers.every(isGone),
-      hasForeignMakers: makers.length === 0,
+      unknownStart: referenced.includes(undefined),
+      orphaned: referenced.length > 0 && referenced.every(isGone),
+      hasForeignReferences: referenced.length === 0,
       limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
       now: clock.now(),
       steady: (name, ms) => offsetMs + this.#elapsed.beganAt(`${uid}/${name}`, ms),
@@ -60,7 +60,7 @@ export class SandboxClassifier {
    */
   conversationsOf(
     sandbox: Sandbox,
-    makers = this.#makersOf(sandbox),
+    referenced = this.#referencedConversations(sandbox),
   ): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
     const { namespace, name } = sandbox.metadata;
@@ -70,19 +70,21 @@ export class SandboxClassifier {
         .filter((conversation) => isInSandbox(conversation, sandbox))
         .map((conversation) => [conversation.metadata.uid, conversation]),
     );
-    for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);
+    for (const made of referenced) if (typeof made === 'object') found.set(made.metadata.uid, made);
     return [...found.values()];
   }
 
   /** The conversations in the owner references of a sandbox that have the same owner. */
-  #makersOf(sandbox: Sandbox): readonly Maker[] {
-    return makerReferencesOf(sandbox).flatMap(({ uid, name }): readonly Maker[] => {
-      const made = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);
-      if (made?.metadata.uid === uid) return made.spec.owner === sandbox.spec.owner ? [made] : [];
-      return [this.#deleted.get(uid) === true ? 'deleted' : undefined];
-    });
+  #referencedConversations(sandbox: Sandbox): readonly ReferencedConversation[] {
+    return conversationReferencesOf(sandbox).flatMap(
+      ({ uid, name }): readonly ReferencedConversation[] => {
+        const made = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);
+        if (made?.metadata.uid === uid) return made.spec.owner === sandbox.spec.owner ? [made] : [];
+        return [this.#deleted.get(uid) === true ? 'deleted' : undefined];
+      },
+    );
   }
 }
 
-const isGone = (maker: Maker): boolean =>
-  maker === 'deleted' || (maker !== undefined && maker.metadata.deletionTimestamp !== undefined);
+const isGone = (found: ReferencedConversation): boolean =>
+  found === 'deleted' || (found !== undefined && found.metadata.deletionTimestamp !== undefined);

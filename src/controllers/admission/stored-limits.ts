@@ -14,7 +14,7 @@ import type { Snapshot } from '../../quota/snapshot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { startStatusOf, wantsOwnSandbox } from '../../resources/conversation.ts';
-import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
+import { madeForReferenceOf } from '../../resources/sandbox-owner-references.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 export interface StoredLimitsOptions {
@@ -79,11 +79,11 @@ export class StoredLimits {
   }
 
   slotChanged(slot: Slot, { isGone }: { readonly isGone: boolean }): void {
-    const { sandbox, owner, spare } = slot;
+    const { sandbox, owner, warmSandbox } = slot;
     const { namespace, uid } = sandbox.metadata;
     // An orphaned slot has a pod and no sandbox.
     if (slot.uid !== uid) return;
-    if (isGone || spare) this.#claims.delete(uid);
+    if (isGone || warmSandbox) this.#claims.delete(uid);
     const madeFor = madeForReferenceOf(sandbox)?.uid ?? this.#claims.get(uid);
     this.#changeIn(namespace, (ledger) => {
       if (isGone) ledger.removeSandbox(uid);

@@ -204,7 +204,9 @@ export function archiveController(options: ArchiveControllersOptions): Controlle
   };
 }
 
-/** Deletes archives without a conversation, in each namespace that has conversations or templates. */
+/**
+ * Deletes archives without a conversation, in each namespace that has conversations or templates.
+ */
 export function archiveSweepController(
   options: Pick<ArchiveControllersOptions, 'caches' | 'archives'>,
 ): ControllerSpec {

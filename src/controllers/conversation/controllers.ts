@@ -59,7 +59,7 @@ export interface ConversationsOptions extends RecordingNeeds {
   /** Absent: no limit rejects any start. */
   readonly refusalOf?: ChooseSandboxOptions['refusalOf'];
   /** Absent: there are no pools. */
-  readonly claimSpare?: ChooseSandboxOptions['claimSpare'];
+  readonly claimWarmSandbox?: ChooseSandboxOptions['claimWarmSandbox'];
 }
 
 const defaultLimits: PreparationLimits = {
@@ -83,7 +83,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     gitHosts,
     onUnresponsive,
     refusalOf,
-    claimSpare,
+    claimWarmSandbox,
     unresponsiveAgents,
     agentSide,
   } = options;
@@ -105,7 +105,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     agent,
     onUnresponsive,
     refusalOf,
-    claimSpare,
+    claimWarmSandbox,
     unresponsiveAgents,
     gitHosts,
     agentSide,
@@ -177,10 +177,10 @@ function conversationController(
     const { namespace, name: own, ownerReferences = [] } = sandbox.metadata;
     const users = conversations.byIndex(bySandbox, `${namespace}/${own}`);
     // A conversation in the owner references deletes a sandbox that it does not use.
-    const makers = ownerReferences
+    const referenced = ownerReferences
       .flatMap((owner) => conversations.get(namespace, owner.name) ?? [])
       .filter((conversation) => isUnusedBy(conversation, sandbox));
-    return [...users, ...makers].map(requestOf).filter(isMine);
+    return [...users, ...referenced].map(requestOf).filter(isMine);
   };
   return {
     name,

@@ -5,7 +5,7 @@ import { pods } from '@conversation-operator/kube/core';
 import { unlessChanged } from '@conversation-operator/kube/errors';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { isInSandbox } from '../../resources/sandbox-makers.ts';
+import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import { bySandbox, type Stores, type WatchedCaches } from '../caches.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { hasEnded } from '../sandbox/decide.ts';

@@ -7,11 +7,11 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { annotationsToKeepNode } from '../../resources/pod-disruption.ts';
-import { isMadeFor } from '../../resources/sandbox-makers.ts';
+import { isMadeFor } from '../../resources/sandbox-owner-references.ts';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { isReadySpare } from '../../status/sandbox-phase.ts';
+import { isReadyWarmSandbox } from '../../status/sandbox-phase.ts';
 import type { AdmissionCache } from '../admission/cache.ts';
-import { byPoolTemplate, bySpareTemplate, type Stores } from '../caches.ts';
+import { byPoolTemplate, byWarmSandboxTemplate, type Stores } from '../caches.ts';
 import { outcomeUnknown } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import { isOutdated, unfitness } from './decide.ts';
@@ -86,7 +86,7 @@ export class ClaimShares {
   }
 }
 
-export interface SpareClaimsOptions {
+export interface WarmSandboxClaimsOptions {
   readonly client: KubeClient;
   readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools' | 'claims'>;
@@ -118,12 +118,12 @@ const byAge = (one: Sandbox, other: Sandbox): number => (ageKeyOf(one) < ageKeyO
  * claim the same sandbox. The admission cache counts the sandbox for its owner from the moment when
  * the write is sent, as it counts an admission.
  */
-export class SpareClaims {
-  readonly #options: SpareClaimsOptions;
+export class WarmSandboxClaims {
+  readonly #options: WarmSandboxClaimsOptions;
   readonly #inClaim = new Set<string>();
   readonly #shares: ClaimShares;
 
-  constructor(options: SpareClaimsOptions) {
+  constructor(options: WarmSandboxClaimsOptions) {
     this.#options = options;
     this.#shares = new ClaimShares(options);
   }
@@ -152,21 +152,21 @@ export class SpareClaims {
     const { logger } = this.#options;
     const tried = new Set<string>();
     while (tried.size < maxAttempts) {
-      const spare = this.#find(conversation, tried);
-      if (typeof spare === 'string') return { result: spare };
-      const { uid, namespace, name } = spare.metadata;
+      const warmSandbox = this.#find(conversation, tried);
+      if (typeof warmSandbox === 'string') return { result: warmSandbox };
+      const { uid, namespace, name } = warmSandbox.metadata;
       tried.add(uid);
       this.#inClaim.add(uid);
       const takeBack = this.#shares.claimed(templateKeyOf(conversation), conversation.spec.owner);
       try {
-        const sandbox = await this.#take(spare, conversation, signal);
+        const sandbox = await this.#take(warmSandbox, conversation, signal);
         if (sandbox !== undefined) return { result: 'claimed', sandbox };
         takeBack();
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         takeBack();
         if (isConflict(error) || isNotFound(error)) continue;
-        logger.warn('The claim of a spare was refused', { namespace, sandbox: name, error });
+        logger.warn('The claim of a warm sandbox was refused', { namespace, sandbox: name, error });
         return { result: 'refused' };
       } finally {
         this.#inClaim.delete(uid);
@@ -193,11 +193,11 @@ export class SpareClaims {
     )
       return 'unfit';
     if (!admission.snapshot(namespace).mayClaim(owner)) return 'quota';
-    const spares = stores.sandboxes
-      .byIndex(bySpareTemplate, `${namespace}/${templateName}`)
+    const warmSandboxes = stores.sandboxes
+      .byIndex(byWarmSandboxTemplate, `${namespace}/${templateName}`)
       .filter(
         (sandbox) =>
-          isReadySpare(sandbox) &&
+          isReadyWarmSandbox(sandbox) &&
           !isOutdated(sandbox, template) &&
           !tried.has(sandbox.metadata.uid) &&
           !this.#inClaim.has(sandbox.metadata.uid) &&
@@ -205,9 +205,13 @@ export class SpareClaims {
           admission.isNewest(sandbox),
       )
       .sort(byAge);
-    const [oldest] = spares;
+    const [oldest] = warmSandboxes;
     if (oldest === undefined) return 'empty';
-    const mayClaim = this.#shares.mayClaim(templateKeyOf(conversation), owner, spares.length);
+    const mayClaim = this.#shares.mayClaim(
+      templateKeyOf(conversation),
+      owner,
+      warmSandboxes.length,
+    );
     return mayClaim ? oldest : 'share';
   }
 
@@ -219,38 +223,43 @@ export class SpareClaims {
 
   /** Claims one warm sandbox. Undefined: another start has used up the limit of its owner. */
   async #take(
-    spare: Sandbox,
+    warmSandbox: Sandbox,
     conversation: CachedConversation,
     signal: AbortSignal,
   ): Promise<Sandbox | undefined> {
     const { client, admission, clock, settleMs = 10_000 } = this.#options;
     const { owner } = conversation.spec;
-    await this.#claimPod(spare, owner, signal);
+    await this.#claimPod(warmSandbox, owner, signal);
     // No other code runs between this check and `sent`, so nothing else uses up the limit.
-    if (!admission.snapshot(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
+    if (
+      !admission.snapshot(warmSandbox.metadata.namespace).mayClaim(owner) ||
+      !admission.isNewest(warmSandbox)
+    )
       return undefined;
     const taken = { state: 'starting', taken: true, owner } as const;
-    admission.sent(spare, taken, conversation);
+    admission.sent(warmSandbox, taken, conversation);
     const sentAt = clock.monotonic();
     // Error of a claim that the API server may have executed.
     let doubt: unknown;
     try {
-      const claimed = await this.#send(spare, conversation, signal).catch((error: unknown) => {
-        if (!outcomeUnknown(error)) throw error;
-        doubt = error;
-        // The API server executes one of two claims of the same version.
-        return this.#send(spare, conversation, signal);
-      });
+      const claimed = await this.#send(warmSandbox, conversation, signal).catch(
+        (error: unknown) => {
+          if (!outcomeUnknown(error)) throw error;
+          doubt = error;
+          // The API server executes one of two claims of the same version.
+          return this.#send(warmSandbox, conversation, signal);
+        },
+      );
       admission.confirm(claimed);
       return claimed;
     } catch (error) {
       const hasChanged = isConflict(error) || isNotFound(error);
-      if (doubt === undefined && !hasChanged) admission.notExecuted(spare);
-      else admission.assume(spare, { ...taken, until: sentAt + settleMs });
+      if (doubt === undefined && !hasChanged) admission.notExecuted(warmSandbox);
+      else admission.assume(warmSandbox, { ...taken, until: sentAt + settleMs });
       // A claim without a response may be executed, unless the sandbox has another version.
       if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
-        const stored = await storedObject({ client, signal }, sandboxes, spare);
-        if (stored === undefined) admission.notExecuted(spare);
+        const stored = await storedObject({ client, signal }, sandboxes, warmSandbox);
+        if (stored === undefined) admission.notExecuted(warmSandbox);
         else admission.confirm(stored);
         if (stored !== undefined && isMadeFor(conversation, stored)) return stored;
       }
@@ -258,8 +267,12 @@ export class SpareClaims {
     }
   }
 
-  #send(spare: Sandbox, conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox> {
-    const { namespace, name, resourceVersion } = spare.metadata;
+  #send(
+    warmSandbox: Sandbox,
+    conversation: CachedConversation,
+    signal: AbortSignal,
+  ): Promise<Sandbox> {
+    const { namespace, name, resourceVersion } = warmSandbox.metadata;
     const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
     return this.#options.client.mergePatch(
       sandboxes,
@@ -275,11 +288,11 @@ export class SpareClaims {
    * the annotated owner. Without a claim the annotation has no effect. The pod then keeps its node;
    * an unclaimed one lets it go again after the quiet time.
    */
-  async #claimPod(spare: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
-    const { namespace, name } = spare.metadata;
-    const template = this.#options.stores.templates.get(namespace, spare.spec.templateName);
+  async #claimPod(warmSandbox: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
+    const { namespace, name } = warmSandbox.metadata;
+    const template = this.#options.stores.templates.get(namespace, warmSandbox.spec.templateName);
     const annotations = { ...annotationsToKeepNode(template), [ownerAnnotation]: owner };
-    const metadata = { uid: spare.status?.podUID, annotations };
+    const metadata = { uid: warmSandbox.status?.podUID, annotations };
     await this.#options.client.mergePatch(pods, namespace, name, { metadata }, { signal });
   }
 }

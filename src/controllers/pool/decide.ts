@@ -14,7 +14,7 @@ import {
   templateVersionAnnotation,
   sandboxes,
 } from '../../resources/sandbox.ts';
-import { isReadySpare } from '../../status/sandbox-phase.ts';
+import { isReadyWarmSandbox } from '../../status/sandbox-phase.ts';
 import {
   PoolReason,
   type SandboxPool,
@@ -36,7 +36,7 @@ const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
  * A new warm sandbox of a pool. No owner reference names the pool: a garbage collector that decided
  * before a claim would delete the sandbox of a start.
  */
-export function newSpare(
+export function newWarmSandbox(
   { metadata: { namespace, name } }: SandboxPool,
   template: SandboxTemplate,
   { clock, random }: { readonly clock: Clock; readonly random: () => number },
@@ -60,7 +60,7 @@ export interface ObservedPool {
   readonly pool: SandboxPool;
   readonly template: SandboxTemplate | undefined;
   /** The warm sandboxes of the pool that are not being deleted, the oldest first. */
-  readonly spares: readonly Sandbox[];
+  readonly warmSandboxes: readonly Sandbox[];
   /** Number of created warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
   /** Share of the pool in the warm sandboxes that quotas let the namespace store. */
@@ -138,36 +138,38 @@ const isAdmitted = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.admitted);
 
 /** The order in which surplus warm sandboxes are deleted: the least useful first. */
-const usefulness = (spare: Sandbox): number => {
-  if (isReadySpare(spare)) return 2;
-  return isAdmitted(spare) ? 1 : 0;
+const usefulness = (warmSandbox: Sandbox): number => {
+  if (isReadyWarmSandbox(warmSandbox)) return 2;
+  return isAdmitted(warmSandbox) ? 1 : 0;
 };
 
 /** Decides which warm sandboxes a pool creates and deletes. Pure. */
 export function decidePool(observed: ObservedPool): PoolPlan {
-  const { pool, template, spares, unseen, isProbing, booted } = observed;
+  const { pool, template, warmSandboxes, unseen, isProbing, booted } = observed;
   const { templateName, replicas } = pool.spec;
   const unfit = unfitness(templateName, template);
   if (template === undefined || unfit !== undefined) {
-    const none = { remove: spares, create: 0, held: 0, failed: [], ready: 0 };
+    const none = { remove: warmSandboxes, create: 0, held: 0, failed: [], ready: 0 };
     return { ...none, ...(unfit ?? { reason: PoolReason.templateNotFound, message: '' }) };
   }
   const wanted = Math.min(replicas, observed.room);
-  const sound = spares.filter(
-    (spare) => !isFailed(spare) && !isPaused(spare) && !isLost(spare, booted),
+  const sound = warmSandboxes.filter(
+    (warmSandbox) =>
+      !isFailed(warmSandbox) && !isPaused(warmSandbox) && !isLost(warmSandbox, booted),
   );
-  const useless = spares.filter((spare) => !sound.includes(spare));
-  const outdated = sound.filter((spare) => isOutdated(spare, template));
-  const current = sound.filter((spare) => !isOutdated(spare, template));
+  const useless = warmSandboxes.filter((warmSandbox) => !sound.includes(warmSandbox));
+  const outdated = sound.filter((warmSandbox) => isOutdated(warmSandbox, template));
+  const current = sound.filter((warmSandbox) => !isOutdated(warmSandbox, template));
   const surplus = current
     .toSorted((one, other) => usefulness(one) - usefulness(other))
     .slice(0, Math.max(0, current.length + unseen - wanted));
   const missing = Math.max(0, wanted - current.length - unseen);
   const isOneBooting =
-    unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
+    unseen > 0 ||
+    current.some((warmSandbox) => isAdmitted(warmSandbox) && !isReadyWarmSandbox(warmSandbox));
   // Another warm sandbox would find the quota as full as the first one does.
   const isQuotaFull = current.some(
-    (spare) => waitOf(spare)?.reason === FailureCode.resourceQuotaExceeded,
+    (warmSandbox) => waitOf(warmSandbox)?.reason === FailureCode.resourceQuotaExceeded,
   );
   const allowance = isQuotaFull || (isProbing && isOneBooting) ? 0 : observed.allowance;
   const due = Math.min(
@@ -181,12 +183,14 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   // replacement needs its room in a quota.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - due);
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
-  const ready = current.filter((spare) => !surplus.includes(spare) && isReadySpare(spare)).length;
+  const ready = current.filter(
+    (warmSandbox) => !surplus.includes(warmSandbox) && isReadyWarmSandbox(warmSandbox),
+  ).length;
   return {
     remove: [...useless, ...replaced, ...surplus],
     create,
     held: missing - create,
-    failed: useless.filter((spare) => isFailed(spare) && !isLost(spare, booted)),
+    failed: useless.filter((warmSandbox) => isFailed(warmSandbox) && !isLost(warmSandbox, booted)),
     ready,
     ...conditionOf(observed, { current, ready, wanted }),
   };
@@ -199,8 +203,8 @@ function conditionOf(
   const { current, ready, wanted } = counts;
   const { replicas } = spec;
   if (replicas === 0)
-    return { reason: PoolReason.scaledToZero, message: 'The pool keeps no spares.' };
-  const state = `${ready} of ${replicas} spares can be claimed`;
+    return { reason: PoolReason.scaledToZero, message: 'The pool keeps no warm sandboxes.' };
+  const state = `${ready} of ${replicas} warm sandboxes can be claimed`;
   if (ready >= replicas) return { reason: PoolReason.full, message: `${state}.` };
   if (room < replicas && ready >= wanted)
     return {
@@ -216,9 +220,9 @@ function conditionOf(
   if ((status?.failures ?? 0) > 0 && ready === 0)
     return {
       reason: PoolReason.spareFailed,
-      message: `${state}: ${status?.failures ?? 0} spares in a row did not boot.`,
+      message: `${state}: ${status?.failures ?? 0} warm sandboxes in a row did not boot.`,
     };
-  if (current.some((spare) => !isAdmitted(spare)))
+  if (current.some((warmSandbox) => !isAdmitted(warmSandbox)))
     return {
       reason: PoolReason.waitingForRoom,
       message: `${state}: the limit of active sandboxes in the namespace leaves no room for more.`,
@@ -252,7 +256,7 @@ export function shareOfRoom(name: string, wishes: readonly Wish[], room: number)
 interface ReconciledPool {
   readonly pool: SandboxPool;
   readonly plan: PoolPlan;
-  readonly spares: readonly Sandbox[];
+  readonly warmSandboxes: readonly Sandbox[];
   /** Number of stored warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
   /** Number of consecutive warm sandboxes that have not booted. */
@@ -262,7 +266,7 @@ interface ReconciledPool {
 }
 
 export function poolStatus(reconciled: ReconciledPool): SandboxPoolState {
-  const { pool, plan, spares, unseen, failures, refused, now } = reconciled;
+  const { pool, plan, warmSandboxes, unseen, failures, refused, now } = reconciled;
   const { name, generation } = pool.metadata;
   const { reason, ready, remove } = plan;
   const isReady = reason === PoolReason.full || reason === PoolReason.scaledToZero;
@@ -272,7 +276,7 @@ export function poolStatus(reconciled: ReconciledPool): SandboxPoolState {
       : `${plan.message} The API server refuses more: ${refused}`;
   return {
     observedGeneration: generation,
-    replicas: spares.length - remove.length + unseen,
+    replicas: warmSandboxes.length - remove.length + unseen,
     readyReplicas: ready,
     selector: `${poolLabel}=${poolLabelValue(name)}`,
     ...(failures === 0 ? {} : { failures }),

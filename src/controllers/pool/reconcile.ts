@@ -13,8 +13,8 @@ import { NewestStore } from '@conversation-operator/kube/store';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { isLive, type KubeObject } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
-import { isSpare, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { isReadySpare, viewOfSandbox } from '../../status/sandbox-phase.ts';
+import { isWarmSandbox, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { isReadyWarmSandbox, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import {
   PoolReason,
   sandboxPools,
@@ -23,7 +23,7 @@ import {
 } from '../../resources/sandbox-pool.ts';
 import { beginningOf } from '../../resources/plain-text.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { byNamespace, bySparePool, type Stores, type WatchedCaches } from '../caches.ts';
+import { byNamespace, byWarmSandboxPool, type Stores, type WatchedCaches } from '../caches.ts';
 import type { AdmissionReads } from '../admission/reads.ts';
 import { createErrorOf } from '../sandbox/create-error.ts';
 import { deleteVersion, storedObject } from '../stored-object.ts';
@@ -33,7 +33,7 @@ import {
   type ObservedPool,
   shareOfRoom,
   poolStatus,
-  newSpare,
+  newWarmSandbox,
 } from './decide.ts';
 import { PoolPace } from './pace.ts';
 
@@ -41,7 +41,7 @@ export interface PoolReconcilerOptions extends RecordingNeeds {
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
-  readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
+  readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForWarmSandboxes'> };
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
 }
 
@@ -90,19 +90,19 @@ export class PoolReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { stores, clock } = this.#options;
     const pool = this.#newest.get(namespace, name);
-    const spares = this.#sparesOf(namespace, name);
+    const warmSandboxes = this.#warmSandboxesOf(namespace, name);
     if (pool === undefined || !isLive(pool)) {
-      await this.#deleteAll({ namespace, name }, spares, signal);
+      await this.#deleteAll({ namespace, name }, warmSandboxes, signal);
       return undefined;
     }
     const template = stores.templates.get(namespace, pool.spec.templateName);
     const memory = this.#memoryOf(pool);
     const { pace } = memory;
-    this.#observeBoots(memory, spares);
+    this.#observeBoots(memory, warmSandboxes);
     const plan = decidePool({
       pool,
       template,
-      spares,
+      warmSandboxes,
       unseen: this.#unseenOf(pool),
       ...this.#roomOf(pool),
       allowance: pace.allowance,
@@ -113,8 +113,8 @@ export class PoolReconciler {
     memory.creating = plan.create;
     let refused: string | undefined;
     try {
-      for (const spare of plan.failed) this.#countFailure(memory, pool, spare);
-      for (const spare of plan.remove) await this.#delete(spare, signal);
+      for (const warmSandbox of plan.failed) this.#countFailure(memory, pool, warmSandbox);
+      for (const warmSandbox of plan.remove) await this.#delete(warmSandbox, signal);
       for (; template !== undefined && memory.creating > 0; memory.creating -= 1) {
         refused = await this.#create(memory, pool, template, signal);
         if (refused !== undefined) break;
@@ -126,7 +126,7 @@ export class PoolReconciler {
     const status = poolStatus({
       pool,
       plan,
-      spares,
+      warmSandboxes,
       refused,
       unseen,
       failures: pace.failures,
@@ -142,9 +142,9 @@ export class PoolReconciler {
   }
 
   /** The warm sandboxes of a pool that are not being deleted, the oldest first. */
-  #sparesOf(namespace: string | undefined, name: string): readonly Sandbox[] {
+  #warmSandboxesOf(namespace: string | undefined, name: string): readonly Sandbox[] {
     return this.#options.stores.sandboxes
-      .byIndex(bySparePool, `${namespace ?? ''}/${name}`)
+      .byIndex(byWarmSandboxPool, `${namespace ?? ''}/${name}`)
       .filter(isLive);
   }
 
@@ -154,10 +154,10 @@ export class PoolReconciler {
    */
   async #deleteAll(
     { namespace, name }: Request,
-    spares: readonly Sandbox[],
+    warmSandboxes: readonly Sandbox[],
     signal: AbortSignal,
   ): Promise<void> {
-    if (spares.length === 0) return;
+    if (warmSandboxes.length === 0) return;
     const identity = { metadata: { namespace, name } };
     const stored = await storedObject(
       { client: this.#options.client, signal },
@@ -165,14 +165,14 @@ export class PoolReconciler {
       identity,
     );
     if (stored === undefined || !isLive(stored))
-      for (const spare of spares) await this.#delete(spare, signal);
+      for (const warmSandbox of warmSandboxes) await this.#delete(warmSandbox, signal);
   }
 
   /** The share of a pool in the room of its namespace, and the room that is free. */
   #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
     const { stores, admission } = this.#options;
     const { namespace, name } = pool.metadata;
-    const room = admission.snapshot(namespace).roomForSpares;
+    const room = admission.snapshot(namespace).roomForWarmSandboxes;
     if (room === Infinity) return { room, free: room };
     const pools = stores.pools.byIndex(byNamespace, namespace).filter(isLive);
     const wishes = pools.map(({ metadata, spec: { templateName, replicas } }) => ({
@@ -184,7 +184,11 @@ export class PoolReconciler {
     }));
     const taken = pools.map((each) => {
       const { creating = 0 } = this.#memories.get(each.metadata.uid) ?? {};
-      return this.#sparesOf(namespace, each.metadata.name).length + this.#unseenOf(each) + creating;
+      return (
+        this.#warmSandboxesOf(namespace, each.metadata.name).length +
+        this.#unseenOf(each) +
+        creating
+      );
     });
     return {
       room: shareOfRoom(name, wishes, room),
@@ -218,34 +222,35 @@ export class PoolReconciler {
     return this.#options.reads
       .unseen()
       .filter((sandbox) => sandbox.metadata.namespace === namespace && isLive(sandbox))
-      .filter((sandbox) => isSpare(sandbox) && sandbox.spec.poolName === name).length;
+      .filter((sandbox) => isWarmSandbox(sandbox) && sandbox.spec.poolName === name).length;
   }
 
-  #observeBoots(memory: Memory, spares: readonly Sandbox[]): void {
-    const booted = spares.filter(
-      (spare) => isReadySpare(spare) || memory.booted.has(spare.metadata.uid),
+  #observeBoots(memory: Memory, warmSandboxes: readonly Sandbox[]): void {
+    const booted = warmSandboxes.filter(
+      (warmSandbox) =>
+        isReadyWarmSandbox(warmSandbox) || memory.booted.has(warmSandbox.metadata.uid),
     );
     memory.booted = new Set(booted.map(({ metadata }) => metadata.uid));
     for (const { metadata } of booted) memory.pace.booted(Date.parse(metadata.creationTimestamp));
   }
 
-  #countFailure(memory: Memory, pool: SandboxPool, spare: Sandbox): void {
-    const { uid, name } = spare.metadata;
+  #countFailure(memory: Memory, pool: SandboxPool, warmSandbox: Sandbox): void {
+    const { uid, name } = warmSandbox.metadata;
     if (memory.counted.has(uid)) return;
     if (memory.counted.size >= maxRemembered) memory.counted.clear();
     memory.counted.add(uid);
     memory.pace.failed();
-    const { reason, message } = viewOfSandbox(spare);
+    const { reason, message } = viewOfSandbox(warmSandbox);
     this.#options.events.record(pool, {
       type: 'Warning',
       reason: PoolReason.spareFailed,
-      message: beginningOf(`The spare ${name} did not boot (${reason}): ${message}`, 1024),
+      message: beginningOf(`The warm sandbox ${name} did not boot (${reason}): ${message}`, 1024),
     });
   }
 
   /** Deletes a warm sandbox unless a start has claimed it. */
-  #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
-    return deleteVersion({ client: this.#options.client, signal }, sandboxes, spare);
+  #delete(warmSandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    return deleteVersion({ client: this.#options.client, signal }, sandboxes, warmSandbox);
   }
 
   /** Creates a warm sandbox. Returns why the API server rejects it; undefined after a success. */
@@ -258,10 +263,12 @@ export class PoolReconciler {
     const { client, logger, reads } = this.#options;
     memory.pace.created();
     try {
-      const spare = await client.create(sandboxes, newSpare(pool, template, this.#options), {
-        signal,
-      });
-      reads.created(spare);
+      const warmSandbox = await client.create(
+        sandboxes,
+        newWarmSandbox(pool, template, this.#options),
+        { signal },
+      );
+      reads.created(warmSandbox);
       return undefined;
     } catch (error) {
       const createError = createErrorOf(error, 'sandbox');
@@ -306,17 +313,17 @@ export function poolController(
     const enqueue = (sandbox: Sandbox, pool: string | undefined): void => {
       const { namespace } = sandbox.metadata;
       if (pool !== undefined) queue.enqueueAfter({ namespace, name: pool }, 0);
-      if (admission.snapshot(namespace).roomForSpares < Infinity)
+      if (admission.snapshot(namespace).roomForWarmSandboxes < Infinity)
         for (const request of poolsIn(sandbox)) queue.enqueueAfter(request, 0);
     };
     const changed = (sandbox: Sandbox): void =>
-      enqueue(sandbox, isSpare(sandbox) ? sandbox.spec.poolName : undefined);
+      enqueue(sandbox, isWarmSandbox(sandbox) ? sandbox.spec.poolName : undefined);
     return caches.sandboxes.addHandler({
       added: changed,
       updated: (sandbox, old) => {
         const { poolName = '' } = sandbox.spec;
-        if (isSpare(sandbox) || isEdited(sandbox, old)) changed(sandbox);
-        if (isSpare(sandbox) || !isSpare(old)) return;
+        if (isWarmSandbox(sandbox) || isEdited(sandbox, old)) changed(sandbox);
+        if (isWarmSandbox(sandbox) || !isWarmSandbox(old)) return;
         const pool = pools.get(sandbox.metadata.namespace, poolName);
         if (pool !== undefined) reconciler.claimed(pool);
         enqueue(sandbox, poolName);

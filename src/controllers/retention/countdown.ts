@@ -12,7 +12,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import {
   SandboxCondition,
   SandboxReason,
-  isSpare,
+  isWarmSandbox,
   resumeRequestOf,
   type Sandbox,
 } from '../../resources/sandbox.ts';
@@ -263,7 +263,7 @@ export function countdownOfSandbox({
 }: SandboxFacts): Countdown | undefined {
   if (
     sandbox.metadata.deletionTimestamp !== undefined ||
-    isSpare(sandbox) ||
+    isWarmSandbox(sandbox) ||
     slotTaken(sandbox) ||
     conversations.some(isUnderWay)
   )

@@ -9,7 +9,7 @@ import {
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
+import { isInSandbox, conversationReferencesOf } from '../../resources/sandbox-owner-references.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import { storedObject } from '../stored-object.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
@@ -113,7 +113,7 @@ export class RetentionSubjects {
     // The stored sandbox names conversations that have joined it even before a cache shows them.
     const names = new Set([
       ...this.#knownIn(sandbox).map(({ metadata }) => metadata.name),
-      ...makerReferencesOf(sandbox).map((reference) => reference.name),
+      ...conversationReferencesOf(sandbox).map((reference) => reference.name),
     ]);
     const users = await Promise.all([...names].map((of) => read(conversations, of)));
     const inIt = users.flatMap((user) =>

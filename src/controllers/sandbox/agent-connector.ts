@@ -6,7 +6,7 @@ import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/kinds.ts';
 import { pods } from '@conversation-operator/kube/core';
 import type { AgentEndpoint } from '../../agent/agent.ts';
-import { isSpare, type Sandbox } from '../../resources/sandbox.ts';
+import { isWarmSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import { lastWords } from './readable-output.ts';
 import { hasStopToFinish, viewOfSandbox } from '../../status/sandbox-phase.ts';
@@ -46,11 +46,11 @@ type AgentStep = Pick<Extract<SandboxStep, { readonly kind: 'running' }>, 'podIP
 const eagerMs = 10_000;
 const eagerIntervalMs = 100;
 /** Interval at which the agent of a warm sandbox is probed again. */
-const spareIntervalMs = 30_000;
+const warmSandboxIntervalMs = 30_000;
 
 const spareUsed = {
   code: FailureCode.spareUsed,
-  message: 'The agent of the spare has keys that the operator did not give it.',
+  message: 'The agent of the warm sandbox has keys that the operator did not give it.',
 } as const;
 
 /**
@@ -102,8 +102,8 @@ export class AgentConnector {
       { ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } },
       keys,
     );
-    if (endpoint !== undefined && isSpare(sandbox))
-      return this.#bootSpare(scope, { endpoint, containerID }, signal);
+    if (endpoint !== undefined && isWarmSandbox(sandbox))
+      return this.#bootWarmSandbox(scope, { endpoint, containerID }, signal);
     const { startingSinceTime } = sandbox.status ?? {};
     // The agent has answered before in this very container: the kubelet restarts an agent that
     // stays silent, and no start deadline applies.
@@ -172,7 +172,7 @@ export class AgentConnector {
    * Waits until the agent of a warm sandbox has booted. An agent that already has keys got them
    * from another process, so no owner may get the sandbox.
    */
-  async #bootSpare(
+  async #bootWarmSandbox(
     scope: Scope,
     at: { readonly endpoint: AgentEndpoint; readonly containerID: string },
     signal: AbortSignal,
@@ -184,7 +184,10 @@ export class AgentConnector {
       const probed = await connections.probe({ ...at, sandbox }, signal);
       const observed = { ...observedOf(scope), ready: false, wanted: true };
       if (probed.state === 'dormant')
-        return { progress: { ...observed, ...unready.spare }, requeueAfterMs: spareIntervalMs };
+        return {
+          progress: { ...observed, ...unready.warmSandbox },
+          requeueAfterMs: warmSandboxIntervalMs,
+        };
       if (probed.state === 'ready') return failed(scope, spareUsed);
       laterMs = probed.laterMs;
     } catch (error) {

@@ -14,7 +14,7 @@ import {
   type Sandbox,
   sandboxes,
 } from '../../resources/sandbox.ts';
-import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
+import { madeForReferenceOf } from '../../resources/sandbox-owner-references.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { CachedPod, CachedClaim } from '../../resources/cached-core.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';

@@ -11,7 +11,7 @@ import {
 } from '@conversation-operator/kube/object';
 import { keepsNode, letsNodeGo, presentValues } from '../../resources/pod-disruption.ts';
 import {
-  isSpare,
+  isWarmSandbox,
   ownerAnnotation,
   poolLabel,
   poolLabelValue,
@@ -192,7 +192,7 @@ export function buildPod(
       },
       annotations: {
         // A pod is created for work, except that of a warm sandbox.
-        ...presentValues(isSpare(sandbox) ? letsNodeGo : keepsNode),
+        ...presentValues(isWarmSandbox(sandbox) ? letsNodeGo : keepsNode),
         ...unreserved(metadata?.annotations),
         [ownerAnnotation]: sandbox.spec.owner,
         ...(trust === undefined ? {} : trustAnnotations(trust)),

@@ -99,9 +99,9 @@ export function sandboxStatus(
   const another = lastContainerID !== old.lastContainerID;
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
   // A warm sandbox may wait for its start for any time.
-  const isSpareReady = reason === SandboxReason.spare;
+  const isWarmSandboxReady = reason === SandboxReason.warmSandbox;
   const starting =
-    wanted && !ready && !isSpareReady && !isWaitingCode(reason) && failed === undefined;
+    wanted && !ready && !isWarmSandboxReady && !isWaitingCode(reason) && failed === undefined;
   // After a first run, time counts for the current reason only.
   const sameReason =
     !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
@@ -151,8 +151,8 @@ export const unready = {
     reason: SandboxReason.waitingForAgent,
     message: 'Waiting for its agent to answer.',
   },
-  spare: {
-    reason: SandboxReason.spare,
+  warmSandbox: {
+    reason: SandboxReason.warmSandbox,
     message: 'The agent has booted. A start may claim the sandbox.',
   },
   stopping: {

@@ -64,13 +64,13 @@ export function refuseTooDeep({ uids }: KeyChain): void {
 }
 
 /** Whether all keys that a key depends on exist, valid or not. */
-function hasMakers(key: ApiKey, find: (name: string) => ApiKey | undefined): boolean {
+function hasIssuers(key: ApiKey, find: (name: string) => ApiKey | undefined): boolean {
   let { issuedBy } = key.spec;
   for (let length = 0; issuedBy !== undefined && length < maxChainLength; length++) {
-    const maker: ApiKey | undefined = find(issuedBy.name);
-    if (maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp !== undefined)
+    const issuer: ApiKey | undefined = find(issuedBy.name);
+    if (issuer?.metadata.uid !== issuedBy.uid || issuer.metadata.deletionTimestamp !== undefined)
       return false;
-    ({ issuedBy } = maker.spec);
+    ({ issuedBy } = issuer.spec);
   }
   return true;
 }
@@ -147,7 +147,7 @@ export class KeyRing {
 
   /** Whether a key that this one depends on is deleted, so that Kubernetes deletes this one too. */
   isOrphan(key: ApiKey): boolean {
-    return !hasMakers(key, this.#find);
+    return !hasIssuers(key, this.#find);
   }
 
   /**

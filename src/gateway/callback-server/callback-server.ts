@@ -80,7 +80,7 @@ export interface CallbackServer {
  * Connections beyond the maximum, so that a health check is answered even at the maximum: a
  * connection without a request in progress is closed for the next one.
  */
-const spareConnections = 16;
+const additionalConnections = 16;
 
 /** The decoded segments of a path; undefined for an ambiguous path. */
 function segmentsOf(pathname: string): readonly string[] | undefined {
@@ -117,7 +117,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
   const handlers = new Map(options.handlers.map((handler) => [handler.name, handler]));
   const closing = new AbortController();
   const places = newPool('connections', clock, {
-    total: maxConnections + spareConnections,
+    total: maxConnections + additionalConnections,
     perOwner: Math.ceil(maxConnections / 4),
     perSandbox: Math.ceil(maxConnections / 16),
   });

@@ -142,7 +142,7 @@ export class GithubApp {
         installation === undefined
           ? none(this.#now() + noneMs)
           : await this.#minted(key, repository, installation);
-      this.#log.mended();
+      this.#log.recovered();
       return state;
     } catch (error) {
       this.#log.failed(error);
@@ -176,7 +176,7 @@ export class GithubApp {
     try {
       const { token, expiresAt } = await client.mint(installation, repository);
       const endsAt = begin + Math.min(expiresAt - wall, maxLifetimeMs);
-      this.#log.repositoryMended(key);
+      this.#log.repositoryRecovered(key);
       const renewAt = endsAt - renewBeforeMs;
       return { kind: 'token', token, installation, mintedAt: begin, endsAt, renewAt };
     } catch (error) {
@@ -229,7 +229,7 @@ class ProblemLog {
     logger.error('the GitHub App gets no tokens', { appId, code, reason });
   }
 
-  mended(): void {
+  recovered(): void {
     if (this.#problem === undefined) return;
     this.#problem = undefined;
     const { appId, logger } = this.#options;
@@ -248,7 +248,7 @@ class ProblemLog {
     });
   }
 
-  repositoryMended(repository: string): void {
+  repositoryRecovered(repository: string): void {
     if (!this.#repositories.delete(repository)) return;
     const { appId, logger } = this.#options;
     logger.info('the GitHub App gets tokens for a repository again', { appId, repository });

@@ -14,7 +14,7 @@ import {
 } from '@conversation-operator/kube/object';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { isInSandbox } from '../../resources/sandbox-makers.ts';
+import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import { inNamespace, type Cache, type Caches, type gatewayIndexers, Derived } from './cache.ts';
 
 /** A DNS-1123 subdomain, the only form of names, and the only text in the API server's URLs. */

@@ -5,7 +5,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversations } from '../../resources/conversation.ts';
 import { isLive } from '@conversation-operator/kube/object';
 import { settingsNameOf, settingsOf, type OwnerSettings } from '../../resources/owner-settings.ts';
-import { isInSandbox } from '../../resources/sandbox-makers.ts';
+import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { inNamespace, type Cache } from './cache.ts';

@@ -10,7 +10,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { findCondition } from '../../resources/conditions.ts';
 import { wantsOwnSandbox } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
+import { madeForReferenceOf } from '../../resources/sandbox-owner-references.ts';
 import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError } from '../errors/problem-error.ts';

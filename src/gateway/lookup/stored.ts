@@ -3,7 +3,7 @@ import { found, isNotFound, isConflict, mayBeExecuted } from '@conversation-oper
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
-import { isInSandbox } from '../../resources/sandbox-makers.ts';
+import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { notFound } from '../errors/problem-error.ts';
 import type { ObjectFeed } from './object-feed.ts';

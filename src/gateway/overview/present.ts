@@ -10,7 +10,7 @@ import { classify, usesSlot } from '../../quota/classify.ts';
 import { byRequest, type Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { kebabCase } from '../../resources/owner-mends.ts';
+import { kebabCase } from '../../resources/owner-remedies.ts';
 import { SandboxCondition, SandboxReason, type Sandbox } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';

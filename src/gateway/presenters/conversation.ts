@@ -5,7 +5,7 @@ import { pendingApproval } from '../../resources/approval.ts';
 import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { kebabCase } from '../../resources/owner-mends.ts';
+import { kebabCase } from '../../resources/owner-remedies.ts';
 import type { Sandbox, SandboxState } from '../../resources/sandbox.ts';
 import { viewOfSandbox, type SandboxView } from '../../status/sandbox-phase.ts';
 import {

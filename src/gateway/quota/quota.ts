@@ -4,7 +4,7 @@ import { quotaSchema, presentQuota, type QuotaSources, type SharedLimit } from '
 import type { Clock } from '@conversation-operator/base/clock';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../quota/rules.ts';
-import { isSpare } from '../../resources/sandbox.ts';
+import { isWarmSandbox } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { Holdings, ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StorageCaps } from '../lookup/storage-caps.ts';
@@ -16,8 +16,8 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import {
   isInSandbox,
   madeForReferenceOf,
-  makerReferencesOf,
-} from '../../resources/sandbox-makers.ts';
+  conversationReferencesOf,
+} from '../../resources/sandbox-owner-references.ts';
 
 /** Starts that are to get a sandbox of their own and have none yet. */
 function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
@@ -38,7 +38,7 @@ function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
  */
 const slotsInUse = (holdings: Holdings): number =>
   // Warm sandboxes count as free.
-  holdings.sandboxes.filter((sandbox) => !isSpare(sandbox) && usesSlot(sandbox)).length +
+  holdings.sandboxes.filter((sandbox) => !isWarmSandbox(sandbox) && usesSlot(sandbox)).length +
   startsWithoutSandbox(holdings);
 
 /** The conversations of each sandbox: those in it, and those of its owner references. */
@@ -53,7 +53,7 @@ export function conversationsIn({
   return new Map(
     sandboxes.map((sandbox) => {
       const { name } = sandbox.metadata;
-      const madeFor = makerReferencesOf(sandbox).flatMap(({ uid }) => {
+      const madeFor = conversationReferencesOf(sandbox).flatMap(({ uid }) => {
         const conversation = byUid.get(uid);
         return conversation?.spec.owner === sandbox.spec.owner ? conversation : [];
       });

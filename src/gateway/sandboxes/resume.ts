@@ -10,7 +10,7 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
-import { isNamedBy, madeForReferenceOf } from '../../resources/sandbox-makers.ts';
+import { isNamedBy, madeForReferenceOf } from '../../resources/sandbox-owner-references.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';

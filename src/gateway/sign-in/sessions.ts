@@ -36,7 +36,7 @@ interface LoginLinkOptions {
   readonly clock: Pick<Clock, 'now'>;
   readonly url: string;
   /** The key that the link and its session depend on. */
-  readonly maker?: ApiKey | undefined;
+  readonly issuer?: ApiKey | undefined;
 }
 
 /**
@@ -46,12 +46,12 @@ interface LoginLinkOptions {
 export async function createLoginLink({
   url,
   clock,
-  maker,
+  issuer,
   ...options
 }: LoginLinkOptions): Promise<string> {
   const { key } = await issueKey({
     ...options,
-    issuedBy: maker && { name: maker.metadata.name, uid: maker.metadata.uid },
+    issuedBy: issuer && { name: issuer.metadata.name, uid: issuer.metadata.uid },
     description: 'A link to sign in.',
     signIn: 'Link',
     expiresAt: new Date(clock.now() + linkMinutes * 60_000).toISOString(),
@@ -180,9 +180,9 @@ export class Sessions {
     response: ServerResponse,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
-    const makerEndMs = this.#makerExpiryOf(issuedBy);
+    const issuerEndMs = this.#issuerExpiryOf(issuedBy);
     await this.#makeRoom(owner);
-    const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), makerEndMs);
+    const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), issuerEndMs);
     // The key itself is stored nowhere: only the cookie uses it.
     const { resource } = await issueKey({
       client,
@@ -234,7 +234,7 @@ export class Sessions {
     response.appendHeader('set-cookie', cookie);
   }
 
-  #makerExpiryOf(issuedBy: ApiKeySpec['issuedBy']): number {
+  #issuerExpiryOf(issuedBy: ApiKeySpec['issuedBy']): number {
     if (issuedBy === undefined) return Infinity;
     return this.#options.ring.byName(issuedBy.name, issuedBy.uid)?.chain.expiresAtMs ?? 0;
   }

@@ -117,7 +117,9 @@ function KeyHelp({ path }: { readonly path: string }) {
   );
 }
 
-/** The bar of what is selected; the outcome of its last action remains for those who only hear it. */
+/**
+ * The bar of what is selected; the outcome of its last action remains for those who only hear it.
+ */
 function Selected() {
   const { selection, selected } = usePage();
   return (

@@ -129,7 +129,7 @@ function EmptyList() {
 /** Heights in pixels, as styles.css has them. */
 const headingHeight = 40;
 const overscan = 600;
-/** Groups whose sentences name a cause and how to mend it, and have a second line for that. */
+/** Groups whose sentences name a cause and how to fix it, and have a second line for that. */
 const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'waiting', 'paused', 'failed']);
 
 const rowHeightOf = (group: Group, isNarrow: boolean): number => {

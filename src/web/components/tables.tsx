@@ -245,7 +245,7 @@ export const PoolTable = ({ overview: { pools } }: TableProps) => (
     keyOf={({ name }) => name}
     empty={
       <>
-        No pool keeps spares. With a SandboxPool, starts need not wait for a pod:{' '}
+        No pool keeps warm sandboxes. With a SandboxPool, starts need not wait for a pod:{' '}
         <code>kubectl explain sandboxpool.spec</code>
       </>
     }

@@ -162,8 +162,8 @@ export class AcpAgents extends AgentService {
     await eventually('the agent to end', () => !existsSync(`/proc/${children[0] ?? 0}`), startMs);
   }
 
-  /** Keeps one spare sandbox of a template, and waits until it is ready. `removeAll` ends that. */
-  async keepSpare(templateName: string): Promise<void> {
+  /** Keeps one warm sandbox of a template, and waits until it is ready. `removeAll` ends that. */
+  async keepWarmSandbox(templateName: string): Promise<void> {
     await this.apply({
       apiVersion,
       kind: 'SandboxPool',
@@ -171,7 +171,7 @@ export class AcpAgents extends AgentService {
       spec: { templateName, replicas: 1, refill: { delay: '10m' } },
     });
     await eventually(
-      'a spare to be ready',
+      'a warm sandbox to be ready',
       async () =>
         (await this.k('get', 'sandboxpool', templateName, '-o', 'jsonpath={..readyReplicas}')) ===
         '1',

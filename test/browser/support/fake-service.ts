@@ -37,7 +37,10 @@ export class FakeService {
   snapshots: readonly Snapshot[] = [];
   /** Status with which the stream is refused; undefined: it is not. */
   streamStatus: number | undefined;
-  /** Status of each answer of the interface, the stream included; undefined: as the other fields say. */
+  /**
+   * Status of each answer of the interface, the stream included; undefined: as the other fields
+   * say.
+   */
   status: number | undefined;
   url = '';
   /** Number of streams that were opened, also of those that have ended. */

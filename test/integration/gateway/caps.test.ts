@@ -173,9 +173,9 @@ describe('a limit on sandboxes', () => {
     await addQuota({ maxSandboxes: 2 });
     const id = newUuid(Date.now());
     expect(await start({ ...hello, conversation_id: id })).toMatchObject({ status: 200 });
-    const [maker] = await stored();
-    if (maker === undefined) throw new Error('nothing is stored');
-    await gateway.addSandbox(`sbx-${id}`, { maker });
+    const [madeFor] = await stored();
+    if (madeFor === undefined) throw new Error('nothing is stored');
+    await gateway.addSandbox(`sbx-${id}`, { madeFor });
     expect((await gateway.get('/api/v1/quota')).json).toMatchObject({ stored: { sandboxes: 1 } });
     expect(await start()).toMatchObject({ status: 200 });
     expect(await start()).toMatchObject({ status: 429 });

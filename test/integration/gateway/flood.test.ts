@@ -21,7 +21,9 @@ const timeouts = {
   lingerMs: 500,
 };
 const limits = isLong ? {} : { MAX_CONNECTIONS: '500', MAX_CONNECTIONS_PER_ADDRESS: '100' };
-/** Number of addresses of attackers. All of them together may have more connections than there are. */
+/**
+ * Number of addresses of attackers. All of them together may have more connections than there are.
+ */
 const addresses = 6;
 /**
  * Maximum time without fewer connections until every connection of an attacker is closed. A

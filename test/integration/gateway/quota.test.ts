@@ -90,7 +90,7 @@ describe('a quota that refuses', () => {
     expect(await gateway.post('/api/v1/app-conversations', hello)).toMatchObject(refused);
   });
 
-  it('counts no spare of a pool', async () => {
+  it('counts no warm sandbox of a pool', async () => {
     await addQuota('all', { scope: 'Namespace', onExceeded: 'Reject' });
     await gateway.addSandbox('spare', {
       owner: '',

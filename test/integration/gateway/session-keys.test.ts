@@ -279,15 +279,15 @@ describe('what an API key has opened', () => {
     'ends when it %s, with what the keys that it made have opened, and nothing else',
     async (_case, end) => {
       const { name, path } = await aSandbox();
-      const maker = await aKey();
-      const made = await gateway.post('/api/keys', { name: 'child' }, { key: maker.key });
+      const issuer = await aKey();
+      const made = await gateway.post('/api/keys', { name: 'child' }, { key: issuer.key });
       const child = z.object({ key: z.string() }).parse(made.json).key;
       await eventually(
         'both replicas know the child',
         async () => (await other.get('/api/v1/users/me', { key: child })).status === 200,
       );
       const [session, ofChild, ofAlice] = [
-        await shownTo(maker.key, name),
+        await shownTo(issuer.key, name),
         await shownTo(child, name),
         await shownTo(gateway.alice, name),
       ];
@@ -304,7 +304,7 @@ describe('what an API key has opened', () => {
         open(ofChild, other),
       ]);
       const codes = Promise.all(ends.map(closed));
-      await end(maker.name);
+      await end(issuer.name);
       expect(await codes).toEqual([4001, 4001, 4001, 4001]);
       expect((await Promise.all([opens(path, session), opens(path, ofChild)])).flat()).toEqual([
         401, 401, 401, 401,

@@ -186,9 +186,17 @@ describe('A person signs in', () => {
 
   it('with the role of the link, whose session ends with its maker', async () => {
     const { client, url } = gateway;
-    const [maker] = gateway.caches.apiKeys.store.list().filter(({ spec }) => spec.owner === 'bob');
-    if (maker === undefined) throw new Error('bob has no key');
-    const options = { client, namespace, clock, url, owner: 'root', role: 'admin', maker } as const;
+    const [issuer] = gateway.caches.apiKeys.store.list().filter(({ spec }) => spec.owner === 'bob');
+    if (issuer === undefined) throw new Error('bob has no key');
+    const options = {
+      client,
+      namespace,
+      clock,
+      url,
+      owner: 'root',
+      role: 'admin',
+      issuer,
+    } as const;
     const link = await createLoginLink(options);
     await eventually('the link is known', () => Promise.resolve(signInKeys().length === 1));
     const browser = new CookieBrowser(gateway);
@@ -198,7 +206,7 @@ describe('A person signs in', () => {
       id: 'root',
       role: 'user',
     });
-    await client.delete(apiKeys, namespace, maker.metadata.name);
+    await client.delete(apiKeys, namespace, issuer.metadata.name);
     await eventually('the session has ended', async () => (await browser.owner()) === 401);
   });
 

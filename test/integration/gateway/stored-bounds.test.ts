@@ -307,7 +307,9 @@ const rows: readonly Row[] = [
   ),
 ];
 
-/** Fields that no request sets to a text or list of its own, or whose bound another test reaches. */
+/**
+ * Fields that no request sets to a text or list of its own, or whose bound another test reaches.
+ */
 const others: readonly string[] = [
   ...['owner', 'sandboxName', 'templateName', 'parent'].map((name) => `conversations.spec.${name}`),
   ...['messages', 'messages[].id'].map((name) => `conversations.spec.${name}`),

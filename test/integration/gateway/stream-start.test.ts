@@ -237,7 +237,7 @@ describe('starting a conversation with a stream', () => {
   ])(
     'closes the array when its API key %s, and when the key that made it does, and no other',
     async (_case, endKey) => {
-      const { key: maker, resource } = await issueKey({
+      const { key: issuer, resource } = await issueKey({
         client: gateway.client,
         namespace,
         owner: 'alice',
@@ -245,10 +245,14 @@ describe('starting a conversation with a stream', () => {
       await gateway.seen(gateway.caches.apiKeys, resource);
       const { key: child } = z
         .object({ key: z.string() })
-        .parse((await gateway.post('/api/keys', { name: 'c' }, { key: maker })).json);
-      const [own, ofMaker, ofChild] = [await open(), await open({}, maker), await open({}, child)];
+        .parse((await gateway.post('/api/keys', { name: 'c' }, { key: issuer })).json);
+      const [own, ofIssuer, ofChild] = [
+        await open(),
+        await open({}, issuer),
+        await open({}, child),
+      ];
       await endKey(resource.metadata.name);
-      expect(statuses(await ofMaker.reader.end())).toEqual(['WORKING']);
+      expect(statuses(await ofIssuer.reader.end())).toEqual(['WORKING']);
       expect(statuses(await ofChild.reader.end())).toEqual(['WORKING']);
       await moveTo(own.id, 'WORKING', 'READY');
       expect(statuses(await own.reader.end())).toEqual(['WORKING', 'READY']);

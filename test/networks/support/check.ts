@@ -16,7 +16,7 @@ const namespace = 'checked';
 export interface Finding {
   readonly code: string;
   readonly cause: string;
-  readonly mend: string;
+  readonly remedy: string;
 }
 
 interface Report {
@@ -69,7 +69,7 @@ export async function check() {
 }
 
 /** Runs the line that mends a missing ConfigMap, where there is the file that the line names. */
-export async function mend(line: string): Promise<void> {
+export async function remedy(line: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'check-'));
   try {
     writeFileSync(join(folder, 'company-ca.pem'), privateAuthority(['git.example.test']).ca);

@@ -20,7 +20,9 @@ const ports = {
 
 const callbackName = `${release}-agent-side.${namespace}.svc`;
 
-/** Two conversations of an installation, one of them with a repository, and the pods around them. */
+/**
+ * Two conversations of an installation, one of them with a repository, and the pods around them.
+ */
 export class Scene {
   readonly starts: readonly StartTask[];
 

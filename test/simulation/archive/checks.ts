@@ -135,7 +135,9 @@ export class ArchiveChecks {
       findings.report('a complete seal has everything', `${uid} lacks ${missing}`);
   }
 
-  /** The statuses are those of a backup. The store is to keep the archives of these conversations. */
+  /**
+   * The statuses are those of a backup. The store is to keep the archives of these conversations.
+   */
   onRestored(backup: readonly Conversation[]): void {
     for (const { metadata, status } of backup) {
       const subject = this.#subjects.get(metadata.uid);

@@ -29,8 +29,8 @@ export const operatorMutants = {
   },
   'a sandbox is created a minute after the check of its conversation': {
     file: 'src/controllers/conversation/start/choose-sandbox.ts',
-    from: 'const claimed = await access.claimSpare?.(conversation, signal);',
-    to: 'await new Promise((resolve) => access.clock.after(60_000, resolve));\nconst claimed = await access.claimSpare?.(conversation, signal);',
+    from: 'const claimed = await access.claimWarmSandbox?.(conversation, signal);',
+    to: 'await new Promise((resolve) => access.clock.after(60_000, resolve));\nconst claimed = await access.claimWarmSandbox?.(conversation, signal);',
     rule: 'no sandbox is created for a deleted conversation',
   },
   'a creation of unknown outcome is repeated under another name': {

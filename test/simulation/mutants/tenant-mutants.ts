@@ -5,7 +5,7 @@ const noForeignText = 'no text of an owner reaches a sandbox of another owner';
 /** Mistakes by which a tenant with kubectl gets at what is another owner's. */
 export const tenantMutants = {
   'a reference makes a sandbox of any owner the sandbox of a start': {
-    file: 'src/resources/sandbox-makers.ts',
+    file: 'src/resources/sandbox-owner-references.ts',
     from: 'sandbox.spec.owner === conversation.spec.owner &&\n  sandbox.spec.templateName',
     to: 'sandbox.spec.templateName',
     rule: /no text of an owner reaches a sandbox of another owner|everything settles/,

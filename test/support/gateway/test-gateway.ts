@@ -313,17 +313,17 @@ export class TestGateway {
     name: string,
     wish: {
       readonly owner?: string;
-      /** The pool whose spare the sandbox is or was. */
+      /** The pool whose warm sandbox the sandbox is or was. */
       readonly poolName?: string;
       readonly replicas?: 0 | 1;
       readonly status?: SandboxState;
       /** The conversation that the sandbox is made for. */
-      readonly maker?: Conversation;
+      readonly madeFor?: Conversation;
     } = {},
   ) {
-    const { maker, poolName } = wish;
+    const { madeFor, poolName } = wish;
     const ownerReferences =
-      maker === undefined ? [] : [ownerReferenceTo(maker, { controller: true })];
+      madeFor === undefined ? [] : [ownerReferenceTo(madeFor, { controller: true })];
     const created: Sandbox = await this.client.create(sandboxes, {
       apiVersion,
       kind: 'Sandbox',

@@ -56,13 +56,13 @@ const installation = {
 };
 const here = { ...installation, namespace: 'agents-sandboxes' };
 
-/** Severity, code and a part of the line that mends; all findings of a table's row. */
+/** Severity, code and a part of the command that fixes it; all findings of a table's row. */
 const short = (findings: readonly Finding[] | string): readonly string[] | string =>
   typeof findings === 'string'
     ? findings
     : findings.map(({ severity, code }) => `${severity} ${code}`);
-const mendOf = (findings: readonly Finding[] | string): string =>
-  typeof findings === 'string' ? '' : (findings[0]?.mend ?? '');
+const remedyOf = (findings: readonly Finding[] | string): string =>
+  typeof findings === 'string' ? '' : (findings[0]?.remedy ?? '');
 const refused = (message: string) => {
   const error = createErrorOf(new ApiError(403, { code: 403, message }), 'pod');
   if (error === undefined) throw new Error('no refusal');
@@ -93,10 +93,10 @@ describe('the API server', () => {
       ['error CertificateUntrusted'],
       'certificate-authority-data',
     ],
-  ])('%s', (_name, observed, about, codes, mend) => {
+  ])('%s', (_name, observed, about, codes, remedy) => {
     const findings = apiServerFindings(observed, about);
     expect(short(findings)).toEqual(codes);
-    expect(mendOf(findings)).toContain(mend);
+    expect(remedyOf(findings)).toContain(remedy);
   });
 });
 
@@ -126,10 +126,10 @@ describe('the clock', () => {
 it.each([
   [undefined, [], ''],
   ['EAI_AGAIN', ['error NameNotResolved'], 'networkPolicies.dns=[]'],
-])('a name whose resolution ends in %s', (code, codes, mend) => {
+])('a name whose resolution ends in %s', (code, codes, remedy) => {
   const findings = dnsFindings([{ name: 'git.example.com', code, what: 'git' }], installation);
   expect(short(findings)).toEqual(codes);
-  expect(mendOf(findings)).toContain(mend);
+  expect(remedyOf(findings)).toContain(remedy);
 });
 
 it('says of the DNS of the cluster what its absence breaks', () => {
@@ -137,7 +137,7 @@ it('says of the DNS of the cluster what its absence breaks', () => {
   const findings = dnsFindings([{ ...resolution, isOfCluster: true }], installation);
   expect(short(findings)).toEqual(['error NameNotResolved']);
   expect(findings[0]?.breaks).toBe('Agents do not reach the Service of the gateway by its name.');
-  expect(mendOf(findings)).toContain('get pods -l k8s-app=kube-dns');
+  expect(remedyOf(findings)).toContain('get pods -l k8s-app=kube-dns');
 });
 
 describe('a host outside', () => {
@@ -158,12 +158,12 @@ describe('a host outside', () => {
       'CertificateUntrusted',
       'openssl s_client -connect github.com:443 -proxy proxy:3128 </dev/null',
     ],
-  ])('%s', (_name, error, proxy, code, mend) => {
+  ])('%s', (_name, error, proxy, code, remedy) => {
     const failure = connectFailureOf(error);
     const host = { origin: 'https://github.com', what: 'the git host github', proxy, failure };
     const findings = outwardFindings([host, { ...host, failure: undefined }], installation);
     expect(short(findings)).toEqual([`error ${code}`]);
-    expect(mendOf(findings)).toContain(mend);
+    expect(remedyOf(findings)).toContain(remedy);
   });
 });
 
@@ -234,13 +234,13 @@ describe('the certificates of sandboxes', () => {
     ],
     ['can not be written', terminated(1), 'failed', ['error CrashLoop'], 'needs /bin/sh'],
     ['wait for the image', init({ waiting: { reason: 'ErrImagePull' } }), 'held', [], ''],
-  ])('%s', (_name, pod, kind, codes, mend) => {
+  ])('%s', (_name, pod, kind, codes, remedy) => {
     const state = trustStateOf(pod, trust);
     expect(state?.kind).toBe(kind);
     if (state === undefined) return;
     const findings = trustFindings(state, { ...here, trust });
     expect(short(findings)).toEqual(codes);
-    expect(mendOf(findings)).toContain(mend);
+    expect(remedyOf(findings)).toContain(remedy);
     if (kind === 'missing')
       expect(findings[0]?.cause).toBe(
         'The ConfigMap company-ca with the key ca.crt does not exist in the namespace agents-sandboxes.',
@@ -253,9 +253,9 @@ describe('the certificates of sandboxes', () => {
   it('are in the namespace of the release for the operator and the gateway', () => {
     const facts = { releaseNamespace: 'agents', trustFileFailure: 'TRUST_FILE must be a file' };
     const [finding] = trustFileFindings({ ...facts, sandboxOutward: { trust } });
-    expect(finding?.mend).toContain('kubectl -n agents create configmap company-ca');
+    expect(finding?.remedy).toContain('kubectl -n agents create configmap company-ca');
     expect(finding?.cause).toBe('TRUST_FILE must be a file.');
-    expect(mendOf(trustFileFindings({ ...facts, sandboxOutward: {} }))).toContain('openssl x509');
+    expect(remedyOf(trustFileFindings({ ...facts, sandboxOutward: {} }))).toContain('openssl x509');
     const none = { ...facts, trustFileFailure: undefined, sandboxOutward: {} };
     expect(trustFileFindings(none)).toEqual([]);
   });
@@ -275,11 +275,11 @@ it.each([
   ['missing', 'aws s3 mb s3://history'],
   ['unavailable', '--set archive.s3.endpoint'],
   ['timeout', 'networkPolicies.archive.to'],
-] as const)('a bucket whose put ends in %s', (code, mend) => {
+] as const)('a bucket whose put ends in %s', (code, remedy) => {
   const failure = { call: 'put', code, message: 'The object store answers 403' } as const;
   const findings = bucketFindings(failure, { ...installation, bucket: 'history' });
   expect(short(findings)).toEqual(['error BucketUnusable']);
-  expect(mendOf(findings)).toContain(mend);
+  expect(remedyOf(findings)).toContain(remedy);
   expect(bucketFindings(undefined, { ...installation, bucket: 'history' })).toEqual([]);
 });
 
@@ -299,18 +299,18 @@ describe('rights', () => {
         code: 'PermissionDenied',
         cause:
           'The service account agents/operator lacks the right to create, patch pods in the namespace agents-sandboxes.',
-        mend: expect.stringContaining(
+        remedy: expect.stringContaining(
           'helm -n agents get manifest conversation-operator | kubectl apply -f -',
         ) as string,
       }),
     ]);
   });
   it('to install have the value of the chart that does without, or a binding', () => {
-    const mends = installRights.map((each) =>
-      mendOf(installFindings([{ ...each, allowed: false }], here)),
+    const remedies = installRights.map((each) =>
+      remedyOf(installFindings([{ ...each, allowed: false }], here)),
     );
-    expect(mends.filter((mend) => !/^(helm upgrade|kubectl)/.test(mend))).toEqual([]);
-    expect(mends.join('\n')).toContain('--set sandboxes.namespace=agents-sandboxes');
+    expect(remedies.filter((remedy) => !/^(helm upgrade|kubectl)/.test(remedy))).toEqual([]);
+    expect(remedies.join('\n')).toContain('--set sandboxes.namespace=agents-sandboxes');
     expect(
       installFindings(
         installRights.map((each) => ({ ...each, allowed: true })),
@@ -401,10 +401,10 @@ describe('storage classes', () => {
       ['warning VolumeNotBound'],
       '',
     ],
-  ])('with %s', (_name, wanted, classes, codes, mend) => {
+  ])('with %s', (_name, wanted, classes, codes, remedy) => {
     const findings = storageClassFindings({ ...installation, wanted, classes });
     expect(short(findings)).toEqual(codes);
-    expect(mendOf(findings)).toContain(mend);
+    expect(remedyOf(findings)).toContain(remedy);
   });
 });
 
@@ -455,10 +455,10 @@ describe('the dry run of a pod', () => {
       [],
       '',
     ],
-  ])('%s', (_name, dryRun, codes, mend) => {
+  ])('%s', (_name, dryRun, codes, remedy) => {
     const findings = admissionFindings({ ...here, dryRun: { sent, ...dryRun } });
     expect(short(findings)).toEqual(codes);
-    expect(mendOf(findings)).toContain(mend);
+    expect(remedyOf(findings)).toContain(remedy);
   });
 });
 
@@ -490,10 +490,10 @@ it.each([
     ['error PodSecurityViolated'],
     'oc adm policy',
   ],
-])('a namespace that enforces %s, with refusals %j', (level, messages, codes, mend) => {
+])('a namespace that enforces %s, with refusals %j', (level, messages, codes, remedy) => {
   const findings = podSecurityFindings({ namespace: 'a', level, errors: messages.map(refused) });
   expect(short(findings)).toEqual(codes);
-  expect(mendOf(findings)).toContain(mend);
+  expect(remedyOf(findings)).toContain(remedy);
 });
 
 describe('quotas', () => {
@@ -534,7 +534,7 @@ describe('quotas', () => {
     const facts = { namespace: 'a', quotas: [aQuota({ pods: '5' }, { pods: '5' })] };
     const findings = quotaFindings({ ...facts, dryRun: { sent: pod, claim, errors } });
     expect(short(findings)).toEqual(['error ResourceQuotaExceeded']);
-    expect(mendOf(findings)).toContain('patch resourcequota q');
+    expect(remedyOf(findings)).toContain('patch resourcequota q');
     const refusals = quotaFindings({ ...facts, quotas: [], dryRun: { sent: pod, errors } });
     expect(short(refusals)).toEqual(['error ResourceQuotaExceeded']);
     for (const { breaks } of [...findings, ...refusals])
@@ -555,7 +555,7 @@ describe('quotas', () => {
     ]) {
       expect(short(findings)).toEqual(['error ResourceQuotaTooSmall']);
       expect(findings[0]?.breaks).toBe('Starts end in ResourceQuotaTooSmall.');
-      expect(mendOf(findings)).toContain('resourcequota');
+      expect(remedyOf(findings)).toContain('resourcequota');
     }
     expect(admissionFindings({ ...here, dryRun })).toEqual([]);
   });
@@ -641,11 +641,11 @@ describe('an image', () => {
   it.each([
     ['401 Unauthorized', 'defaultTemplate.image.pullSecrets'],
     ['manifest unknown', '--set defaultTemplate.image.repository'],
-  ])('whose pull ends in %s', (message, mend) => {
+  ])('whose pull ends in %s', (message, remedy) => {
     const image = { name: 'defaultTemplate.image', image: 'agent:1', message } as const;
     const findings = imageFindings([image, { ...image, message: undefined }], here);
     expect(short(findings)).toEqual(['error ImagePullFailed']);
-    expect(mendOf(findings)).toContain(mend);
+    expect(remedyOf(findings)).toContain(remedy);
   });
 });
 
@@ -663,7 +663,7 @@ describe('the report', () => {
     severity,
     cause: 'A cause.',
     breaks: 'A loss.',
-    mend: 'a command',
+    remedy: 'a command',
   });
   const result = (
     name: string,
@@ -687,7 +687,7 @@ b       error       ClockSkewed
 error: ClockSkewed (b)
   cause:   A cause.
   breaks:  A loss.
-  mend:    a command
+  remedy:  a command
 
 errors: 1, warnings: 0, not tried or not as a whole: 1 of 2 checks
 `,

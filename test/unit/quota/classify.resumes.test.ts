@@ -312,7 +312,7 @@ describe('the sandbox of a failed start', () => {
     ],
     [
       'is not one that only names conversations of other owners',
-      { sandbox: paused, conversations: [failed], hasForeignMakers: true },
+      { sandbox: paused, conversations: [failed], hasForeignReferences: true },
       { state: 'resumable' },
     ],
     [

@@ -47,14 +47,14 @@ const change = fc.oneof(
 
 /** The reading of a decision, in an order that does not depend on the history of the snapshot. */
 function readingOf(snapshot: Snapshot, now: number): unknown {
-  const { owners, resuming, all, spares, wanted, demand, dueAt } = snapshot.view(now);
+  const { owners, resuming, all, warmSandboxes, wanted, demand, dueAt } = snapshot.view(now);
   const { waiting, candidates, ...load } = all.load;
   return {
     ...load,
     wanted,
     demand,
     dueAt,
-    spares: spares.load.taken,
+    warmSandboxes: warmSandboxes.load.taken,
     owners: owners.map(({ name }) => name).sort(),
     resuming: resuming.map(({ name }) => name).sort(),
     waiting: waiting.map(({ uid }) => uid),
@@ -80,7 +80,7 @@ it('reads after many changes like a snapshot that is filled anew', () => {
             aSlot(`s${one.uid}`, one.state, {
               ...one.more,
               owner: one.owner,
-              spare: one.owner === '',
+              warmSandbox: one.owner === '',
             }),
           );
         const anew = new Snapshot();

@@ -5,7 +5,7 @@ import { FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';
 import { CapExceeded } from '../../../src/quota/caps.ts';
 import { ConversationCondition, FinishedReason } from '../../../src/resources/conversation.ts';
-import { ownerMends } from '../../../src/resources/owner-mends.ts';
+import { ownerRemedies } from '../../../src/resources/owner-remedies.ts';
 import { ReadyReason, activeReason } from '../../../src/status/conversation-projection.ts';
 import { notPausedReason } from '../../../src/resources/conditions.ts';
 import { SandboxCondition, SandboxReason } from '../../../src/resources/sandbox.ts';
@@ -60,13 +60,15 @@ describe('the sentences for the owner of a failed start', () => {
   it('are those of docs/reasons.md', () => {
     const section = page.split('## Why a start is in ERROR')[1]?.split('\n## ')[0] ?? '';
     const rows = [...section.matchAll(/^- `(?<code>[A-Z]\w+)`: .*“(?<mend>.+?)”/gm)];
-    expect(Object.fromEntries(rows.map(([, code = '', mend]) => [code, mend]))).toEqual(ownerMends);
+    expect(Object.fromEntries(rows.map(([, code = '', remedy]) => [code, remedy]))).toEqual(
+      ownerRemedies,
+    );
   });
 
   it('belong to codes of starts and caps', () => {
     const codes = new Set<string>(
       [StartErrorCode, CapExceeded].flatMap((names) => Object.values(names)),
     );
-    expect(Object.keys(ownerMends).filter((code) => !codes.has(code))).toEqual([]);
+    expect(Object.keys(ownerRemedies).filter((code) => !codes.has(code))).toEqual([]);
   });
 });

@@ -101,7 +101,7 @@ describe('what is wrong with the service', () => {
       { templates: list(template(false), template(false), template(true)) },
       ['2 templates are invalid.'],
     ],
-    ['a pool', { pools: list(aPool({})) }, ['1 pool can not make spares.']],
+    ['a pool', { pools: list(aPool({})) }, ['1 pool can not make warm sandboxes.']],
     ['a conflict', { quotas: list(quota('with: other')) }, ['1 quota has a conflict.']],
   ])('is %s', (_what, fields, texts) => {
     expect(troublesOf({ ...well, ...fields }).map(({ text }) => text)).toEqual(texts);

@@ -36,7 +36,9 @@ interface TokenBucketOptions {
   readonly capacity: number;
 }
 
-/** A token bucket for each name; beyond `capacity` names, that of the longest unused is forgotten. */
+/**
+ * A token bucket for each name; beyond `capacity` names, that of the longest unused is forgotten.
+ */
 export class TokenBuckets {
   readonly options: TokenBucketOptions;
   readonly #buckets: LRUCache<string, Bucket>;
@@ -156,7 +158,9 @@ export class RateLimits {
     this.#addresses = bucketsOf(perMinute / 60, perMinute, maxAddresses);
   }
 
-  /** Counts a request of an owner; returns its answer's headers of limits. Throws `rate-limited`. */
+  /**
+   * Counts a request of an owner; returns its answer's headers of limits. Throws `rate-limited`.
+   */
   request(owner: string, kind: RequestKind): Headers {
     const buckets = this.#owners[kind];
     if (buckets === undefined) return {};

@@ -13,7 +13,9 @@ export interface ClientPaceOptions {
   readonly periodMs?: number;
 }
 
-/** Part of a period in which the transfer has waited for its client, so that the rate is its own. */
+/**
+ * Part of a period in which the transfer has waited for its client, so that the rate is its own.
+ */
 const waitingPart = 0.9;
 
 /**

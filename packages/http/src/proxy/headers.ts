@@ -112,7 +112,9 @@ export interface ForwardingFacts {
   /** Protocol of the URL that the client used. */
   readonly protocol: 'http' | 'https';
   readonly host: string;
-  /** Prefix of the upstream's path in that URL; empty where the upstream has an origin of its own. */
+  /**
+   * Prefix of the upstream's path in that URL; empty where the upstream has an origin of its own.
+   */
   readonly prefix: string;
   readonly requestId: string;
   /** The upstream's address, for the header Host. */

@@ -120,6 +120,8 @@ function targetFlaw(request: IncomingMessage): Refusal | undefined {
   return pathFlaw(request.url);
 }
 
-/** A client, or a handler that builds a URL from such a path, could take its beginning for a host. */
+/**
+ * A client, or a handler that builds a URL from such a path, could take its beginning for a host.
+ */
 const pathFlaw = (path: string): Refusal | undefined =>
   namesHost(path) ? refuse('The path begins with more than one slash.') : undefined;

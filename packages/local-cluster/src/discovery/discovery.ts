@@ -73,7 +73,9 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
     .find((version) => version === 'v2' || version === 'v2beta1');
 }
 
-/** Answers the paths of aggregated discovery; undefined for any other path. @throws StatusError 406 */
+/**
+ * Answers the paths of aggregated discovery; undefined for any other path. @throws StatusError 406
+ */
 export function discoveryResponse(
   path: string,
   accept: string | undefined,
@@ -163,7 +165,10 @@ const writeParameters = [
   ),
 ];
 
-/** The paths by which kubectl explains a kind, and finds out that it may leave validation to the server. */
+/**
+ * The paths by which kubectl explains a kind, and finds out that it may leave validation to the
+ * server.
+ */
 function pathsOf(resource: ApiResource): Record<string, unknown> {
   const base =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;

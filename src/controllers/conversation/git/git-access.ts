@@ -108,7 +108,9 @@ export function commitIdentityOf(
 const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
 const coAuthorHook = readFileSync(new URL('./prepare-commit-msg.sh', import.meta.url), 'utf8');
 
-/** The git hooks: one runs `.openhands/pre-commit.sh` of the repository, one names the co-author. */
+/**
+ * The git hooks: one runs `.openhands/pre-commit.sh` of the repository, one names the co-author.
+ */
 export const commitHooks = [preCommitHook, coAuthorHook] as const;
 
 /**
@@ -217,7 +219,9 @@ const httpHosts = (hosts: GitHosts): readonly (readonly [provider: string, url: 
 /** Whether the URL can be in quotes in git's configuration without escapes. */
 const isPlain = (url: string): boolean => !/[\s\p{Cc}"\\]/u.test(url);
 
-/** File for the git token, below the agent's working directory, before the token is in its place. */
+/**
+ * File for the git token, below the agent's working directory, before the token is in its place.
+ */
 export const newTokenFile = `${gitFolder}/token.new`;
 
 const accessProgram = readFileSync(new URL('./git-access.sh', import.meta.url), 'utf8');

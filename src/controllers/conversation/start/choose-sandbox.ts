@@ -18,8 +18,8 @@ import {
   ownerReferenceTo,
 } from '@conversation-operator/kube/object';
 import type { SandboxKeys } from '../../../agent/keys.ts';
-import { isMadeFor } from '../../../resources/sandbox-makers.ts';
-import { byMaker, makerKeyOf, type Stores } from '../../caches.ts';
+import { isMadeFor } from '../../../resources/sandbox-owner-references.ts';
+import { byOwnerReference, ownerReferenceKeyOf, type Stores } from '../../caches.ts';
 import { storedConversation, storedObject } from '../../stored-object.ts';
 import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
 
@@ -129,7 +129,7 @@ export interface StartAccess {
   readonly stores: NamedStores;
   readonly keys: Pick<SandboxKeys, 'derivedIds'>;
   /** Claims a warm sandbox; undefined when none is available. Absent: there are no pools. */
-  readonly claimSpare?:
+  readonly claimWarmSandbox?:
     | ((conversation: CachedConversation, signal: AbortSignal) => Promise<Sandbox | undefined>)
     | undefined;
 }
@@ -154,7 +154,7 @@ async function ensureOwn(
   const { namespace } = conversation.metadata;
   const { owner } = conversation.spec;
   const known = access.stores.sandboxes
-    .byIndex(byMaker, makerKeyOf(conversation))
+    .byIndex(byOwnerReference, ownerReferenceKeyOf(conversation))
     .filter((sandbox) => isMadeFor(conversation, sandbox));
   const usable = known.find(isLive);
   if (usable !== undefined || known.length > 0) return usable;
@@ -165,7 +165,7 @@ async function ensureOwn(
   if (name !== undefined && access.stores.sandboxes.get(namespace, name) !== undefined)
     return undefined;
   if (!(await stillNeeds(access, conversation, signal))) return undefined;
-  const claimed = await access.claimSpare?.(conversation, signal);
+  const claimed = await access.claimWarmSandbox?.(conversation, signal);
   if (claimed !== undefined) return claimed;
   for (const free of names) {
     const sandbox = await createOrRead({ client: access.client, signal }, conversation, free);

@@ -1,4 +1,4 @@
-import { byMaker, makerKeyOf, type Stores } from '../../caches.ts';
+import { byOwnerReference, ownerReferenceKeyOf, type Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import {
@@ -54,7 +54,10 @@ export async function releaseUnusedClaims(
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const sandbox of stores.sandboxes.byIndex(byMaker, makerKeyOf(conversation))) {
+  for (const sandbox of stores.sandboxes.byIndex(
+    byOwnerReference,
+    ownerReferenceKeyOf(conversation),
+  )) {
     if (!isUnusedBy(conversation, sandbox)) continue;
     const stored = await storedConversation({ client, signal }, conversation);
     if (stored === undefined || !isUnusedBy(stored, sandbox)) continue;

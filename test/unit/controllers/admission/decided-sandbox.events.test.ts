@@ -11,7 +11,7 @@ import { ownerReferenceTo } from '@conversation-operator/kube/object';
 import { quotaRules, type QuotaRule } from '../../../../src/quota/rules.ts';
 import type { ConversationQuotaSpec } from '../../../../src/resources/conversation-quota.ts';
 import {
-  aSpare,
+  aWarmSandbox,
   aConversation,
   aQuota,
   aSandbox,
@@ -83,15 +83,19 @@ describe('what people read', () => {
       ],
     ],
     [
-      'about a spare that leaves its slot to them',
+      'about a warm sandbox that leaves its slot to them',
       {
         kind: 'evict',
-        slot: aSlot('spare', 'running', { owner: '', spare: true, sandbox: aSpare('spare') }),
+        slot: aSlot('spare', 'running', {
+          owner: '',
+          warmSandbox: true,
+          sandbox: aWarmSandbox('spare'),
+        }),
         rule: namespaced,
         preemptor: undefined,
       },
-      'The spare leaves its slot to a sandbox of an owner; limit 10.',
-      ['spare PausedByQuota: The spare leaves its slot to a sandbox of an owner; limit 10.'],
+      'The warm sandbox leaves its slot to a sandbox of an owner; limit 10.',
+      ['spare PausedByQuota: The warm sandbox leaves its slot to a sandbox of an owner; limit 10.'],
     ],
     [
       'when the limit was lowered and no sandbox resumes automatically',

@@ -47,17 +47,17 @@ describe('the controllers of conversations', () => {
     ['use', 'spare', 1],
     ['use or not, of another owner', 'late', 0],
   ])('hand the maker of a sandbox the events of one that it does %s', (_words, name, requests) => {
-    const maker = aConversation({
+    const issuer = aConversation({
       status: { start: { status: 'READY', transitions: [] }, sandboxName: 'spare' },
     });
     const conversations = new IndexedStore<CachedConversation>(conversationIndexers);
-    conversations.set(maker);
-    const made = aSandbox({ name, owner: requests === 0 ? 'mallory' : maker.spec.owner });
+    conversations.set(issuer);
+    const made = aSandbox({ name, owner: requests === 0 ? 'mallory' : issuer.spec.owner });
     const sandbox = {
       ...made,
       metadata: {
         ...made.metadata,
-        ownerReferences: [ownerReferenceTo(maker, { controller: true })],
+        ownerReferences: [ownerReferenceTo(issuer, { controller: true })],
       },
     };
     const unwatched = { addHandler: () => () => undefined };
@@ -71,7 +71,7 @@ describe('the controllers of conversations', () => {
     } as unknown as ConversationControllersOptions);
     for (const connect of controller.sources)
       connect({ enqueueAfter: (request) => void added.push(request) });
-    const { namespace, name: own } = maker.metadata;
+    const { namespace, name: own } = issuer.metadata;
     expect(added).toEqual(Array.from({ length: requests }, () => ({ namespace, name: own })));
   });
 });

@@ -18,7 +18,7 @@ import {
   aConversation,
   aPod,
   aSandbox,
-  aSpare,
+  aWarmSandbox,
   aTemplate,
   noonMs,
 } from '../../../support/builders.ts';
@@ -106,7 +106,7 @@ describe('the decision', () => {
 describe('the pod of a sandbox begins', () => {
   it.each([
     ['with its node kept', sandbox, aTemplate(), keeps],
-    ['without a hold, as that of a spare', aSpare('spare-1'), aTemplate(), letsGo],
+    ['without a hold, as that of a warm sandbox', aWarmSandbox('spare-1'), aTemplate(), letsGo],
     [
       'with what its template says',
       sandbox,
@@ -196,12 +196,12 @@ describe('the annotations of a pod', () => {
     expect(scene.patches).toHaveLength(2);
   });
 
-  it('of a spare that was claimed stay until its conversation is in it, and cost no write', async () => {
+  it('of a warm sandbox that was claimed stay until its conversation is in it, and cost no write', async () => {
     const scene = new Scene();
-    const spare = scene.put(podWith(letsGo));
+    const warmSandbox = scene.put(podWith(letsGo));
     await scene.reconcile();
     await scene.clock.advance(quietMs * 2);
-    scene.put({ ...spare, metadata: { ...spare.metadata, annotations: keeps } });
+    scene.put({ ...warmSandbox, metadata: { ...warmSandbox.metadata, annotations: keeps } });
     expect(await scene.reconcile()).toBe(quietMs);
     scene.stores.conversations.set(inSandbox({ executionStatus: 'running' }));
     await scene.reconcile();

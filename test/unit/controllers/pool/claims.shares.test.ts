@@ -1,7 +1,7 @@
 import { ClaimShares } from '../../../../src/controllers/pool/claims.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
-/** Shares, and a claim of a spare that is counted where the owner may have one. */
+/** Shares, and a claim of a warm sandbox that is counted where the owner may have one. */
 function setUp() {
   const clock = new VirtualClock();
   const shares = new ClaimShares({ clock });
@@ -14,7 +14,7 @@ function setUp() {
   return { clock, shares, start };
 }
 
-describe('the spares of a template', () => {
+describe('the warm sandboxes of a template', () => {
   it('are all for an owner who starts alone', () => {
     const { start } = setUp();
     expect([4, 3, 2, 1].map((ready) => start('alice', ready))).toEqual([true, true, true, true]);

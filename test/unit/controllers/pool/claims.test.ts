@@ -1,5 +1,5 @@
 import { poolIndexers, sandboxIndexers } from '../../../../src/controllers/caches.ts';
-import { SpareClaims } from '../../../../src/controllers/pool/claims.ts';
+import { WarmSandboxClaims } from '../../../../src/controllers/pool/claims.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { pods, type PersistentVolumeClaim } from '@conversation-operator/kube/core';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
@@ -17,7 +17,7 @@ import {
   aPool,
   aQuota,
   aSandbox,
-  aSpare,
+  aWarmSandbox,
   aTemplate,
   condition,
   noon,
@@ -29,7 +29,7 @@ class ClaimScene extends AdmissionScene {
   readonly metrics = createMetrics();
   readonly pools = new IndexedStore<SandboxPool>(poolIndexers);
   readonly volumes = new IndexedStore<PersistentVolumeClaim>();
-  readonly claims = new SpareClaims({
+  readonly claims = new WarmSandboxClaims({
     client: this.client,
     stores: { ...this.stores, pools: this.pools, claims: this.volumes },
     admission: this.admission,
@@ -44,7 +44,7 @@ class ClaimScene extends AdmissionScene {
     this.stores.templates.set(aTemplate());
   }
 
-  async spare(name: string, made: Sandbox = aSpare(name)): Promise<Sandbox> {
+  async warmSandbox(name: string, made: Sandbox = aWarmSandbox(name)): Promise<Sandbox> {
     this.client.put(sandboxes, made);
     this.client.put(pods, aPod(made, {}, { uid: made.status?.podUID ?? '' }));
     const stored = await this.stored(name);
@@ -71,9 +71,9 @@ afterEach(() => scene.stop());
 
 const quota = (spec: Partial<ConversationQuotaSpec>) => scene.addQuota(aQuota('default', spec));
 
-it('gives a start the oldest spare, which then belongs to the conversation alone', async () => {
-  await scene.spare('b');
-  await scene.spare('a');
+it('gives a start the oldest warm sandbox, which then belongs to the conversation alone', async () => {
+  await scene.warmSandbox('b');
+  await scene.warmSandbox('a');
   expect(await scene.claim('one')).toBe('a');
   const { metadata, spec } = await scene.stored('a');
   expect(spec).toMatchObject({ owner: 'alice', poolName: 'default' });
@@ -85,7 +85,7 @@ it('gives a start the oldest spare, which then belongs to the conversation alone
 });
 
 it('names the owner on the pod, which keeps its node from then on, by one write', async () => {
-  await scene.spare('a');
+  await scene.warmSandbox('a');
   await scene.claim('one');
   const pod = await scene.client.get(pods, 'default', 'a');
   expect(pod.metadata.annotations).toMatchObject({
@@ -95,8 +95,8 @@ it('names the owner on the pod, which keeps its node from then on, by one write'
   });
 });
 
-it('gives no spare to two starts, however many ask at once', async () => {
-  for (const name of ['a', 'b', 'c']) await scene.spare(name);
+it('gives no warm sandbox to two starts, however many ask at once', async () => {
+  for (const name of ['a', 'b', 'c']) await scene.warmSandbox(name);
   const claimed = await Promise.all(
     ['1', '2', '3', '4', '5'].map((name) => scene.claim(name, `owner-${name}`)),
   );
@@ -105,16 +105,16 @@ it('gives no spare to two starts, however many ask at once', async () => {
 
 it('never exceeds the limit of an owner, however many starts ask at once', async () => {
   await quota({ limit: 2 });
-  for (const name of ['a', 'b', 'c', 'd']) await scene.spare(name);
+  for (const name of ['a', 'b', 'c', 'd']) await scene.warmSandbox(name);
   const claimed = await Promise.all(['1', '2', '3', '4'].map((name) => scene.claim(name)));
   expect(claimed.filter((name) => name !== undefined)).toHaveLength(2);
   expect(scene.takenBy('alice')).toBe(2);
   expect(await scene.results()).toEqual({ claimed: 2, quota: 2 });
 });
 
-it('takes the next spare where the cache is behind another claim', async () => {
-  await scene.spare('a');
-  await scene.spare('b');
+it('takes the next warm sandbox where the cache is behind another claim', async () => {
+  await scene.warmSandbox('a');
+  await scene.warmSandbox('b');
   await scene.client.mergePatch(sandboxes, 'default', 'a', { spec: { owner: 'bob' } });
   expect(await scene.claim('one')).toBe('b');
   expect((await scene.stored('a')).spec.owner).toBe('bob');
@@ -148,10 +148,10 @@ describe('a claim that the API server refuses', () => {
       [pods.plural, sandboxes.plural].map((plural) => [status, plural] as const),
     ),
   )(
-    'with %s for one of the %s makes a cold start, and leaves the spare',
+    'with %s for one of the %s makes a cold start, and leaves the warm sandbox',
     async (status, plural) => {
       await quota({ limit: 1, onExceeded: 'Reject' });
-      await scene.spare('a');
+      await scene.warmSandbox('a');
       const faults = failing(plural, refusing(status));
       expect(await scene.claim('one')).toBeUndefined();
       expect(await scene.results()).toEqual({ refused: 1 });
@@ -161,8 +161,8 @@ describe('a claim that the API server refuses', () => {
     },
   );
 
-  it('tries no spare twice', async () => {
-    for (const name of ['a', 'b', 'c', 'd', 'e']) await scene.spare(name);
+  it('tries no warm sandbox twice', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await scene.warmSandbox(name);
     for (const name of ['a', 'b']) await scene.client.delete(pods, 'default', name);
     const { names } = failing(pods.plural, (send) => send());
     expect(await scene.claim('one')).toBe('c');
@@ -170,7 +170,7 @@ describe('a claim that the API server refuses', () => {
   });
 
   it('counts for the owner no longer than its outcome is unknown', async () => {
-    await scene.spare('a');
+    await scene.warmSandbox('a');
     await scene.client.mergePatch(sandboxes, 'default', 'a', {
       spec: { replicas: 1 },
       metadata: { labels: { a: 'b' } },
@@ -199,14 +199,14 @@ describe('a claim without an answer', () => {
     ],
   ])('%s is found by a second one', async (_, fault) => {
     await quota({ limit: 1 });
-    await scene.spare('a');
+    await scene.warmSandbox('a');
     failing(sandboxes.plural, fault);
     expect(await scene.claim('one')).toBe('a');
     expect(scene.takenBy('alice')).toBe(1);
   });
 
   it('is sent again, and executed once', async () => {
-    await scene.spare('a');
+    await scene.warmSandbox('a');
     const { names } = failing(sandboxes.plural, (send) =>
       names.length === 1 ? Promise.reject(new TransportError('timed out')) : send(),
     );
@@ -214,10 +214,10 @@ describe('a claim without an answer', () => {
     expect(names).toEqual(['a', 'a']);
   });
 
-  it('counts for the owner, and takes the spare for no other, until the outcome is known', async () => {
+  it('counts for the owner, and takes the warm sandbox for no other, until the outcome is known', async () => {
     await quota({ limit: 1 });
-    await scene.spare('a');
-    await scene.spare('b');
+    await scene.warmSandbox('a');
+    await scene.warmSandbox('b');
     const faults = failing(sandboxes.plural, () => Promise.reject(new TransportError('timed out')));
     await expect(scene.claim('one')).rejects.toThrow(TransportError);
     faults.end();
@@ -234,16 +234,21 @@ const unready: [string, () => Promise<unknown>, string][] = [
   ['there is none', () => Promise.resolve(), 'empty'],
   [
     'none has booted',
-    () => scene.spare('a', aSpare('a', { conditions: [condition('Admitted', 'True')] })),
+    () =>
+      scene.warmSandbox('a', aWarmSandbox('a', { conditions: [condition('Admitted', 'True')] })),
     'empty',
   ],
-  ['its agent has run', () => scene.spare('a', aSpare('a', { lastContainerID: 'x' })), 'empty'],
+  [
+    'its agent has run',
+    () => scene.warmSandbox('a', aWarmSandbox('a', { lastContainerID: 'x' })),
+    'empty',
+  ],
   [
     'it was evicted',
     () =>
-      scene.spare(
+      scene.warmSandbox(
         'a',
-        aSpare('a', {
+        aWarmSandbox('a', {
           conditions: [
             condition('Admitted', 'False', 'Quota'),
             condition('Ready', 'False', 'Spare'),
@@ -255,15 +260,15 @@ const unready: [string, () => Promise<unknown>, string][] = [
   [
     'the pod is another one',
     async () => {
-      const spare = await scene.spare('a');
-      scene.client.put(pods, aPod(spare, {}, { uid: 'another' }));
+      const warmSandbox = await scene.warmSandbox('a');
+      scene.client.put(pods, aPod(warmSandbox, {}, { uid: 'another' }));
     },
     'empty',
   ],
   [
     'the template has changed',
     async () => {
-      await scene.spare('a');
+      await scene.warmSandbox('a');
       const template = aTemplate();
       const metadata = { ...template.metadata, generation: 2 };
       scene.stores.templates.set({ ...template, metadata });
@@ -273,7 +278,7 @@ const unready: [string, () => Promise<unknown>, string][] = [
   [
     'its pool is going',
     async () => {
-      await scene.spare('a');
+      await scene.warmSandbox('a');
       const pool = aPool();
       const deletionTimestamp = noon;
       scene.pools.set({ ...pool, metadata: { ...pool.metadata, deletionTimestamp } });
@@ -281,9 +286,9 @@ const unready: [string, () => Promise<unknown>, string][] = [
     'empty',
   ],
   [
-    'its pool is gone, and another one of the template has no spare',
+    'its pool is gone, and another one of the template has no warm sandbox',
     async () => {
-      await scene.spare('a');
+      await scene.warmSandbox('a');
       scene.pools.delete('default', 'default');
       scene.pools.set(aPool({}, 'other'));
     },
@@ -292,7 +297,7 @@ const unready: [string, () => Promise<unknown>, string][] = [
   [
     'a volume was retained for the start',
     async () => {
-      await scene.spare('a');
+      await scene.warmSandbox('a');
       scene.volumes.set(aClaim(aSandbox({ name: ownSandboxName('0'.repeat(32)) })));
     },
     'unfit',
@@ -305,16 +310,16 @@ it.each(unready)('leaves a start cold when %s', async (_, arrange, result) => {
 });
 
 describe('while several owners start', () => {
-  const spares = async (...names: readonly string[]) => {
-    for (const name of names) await scene.spare(name);
+  const warmSandboxes = async (...names: readonly string[]) => {
+    for (const name of names) await scene.warmSandbox(name);
   };
 
-  it('leaves the spares to the others once an owner has claimed its share', async () => {
+  it('leaves the warm sandboxes to the others once an owner has claimed its share', async () => {
     await scene.claim('of bob', 'bob');
     let ofMallory = 0;
     let ofBob = 0;
     for (let round = 0; round < 9; round++) {
-      await scene.spare(`spare-${round}`);
+      await scene.warmSandbox(`spare-${round}`);
       // The loop of one owner always asks first.
       for (let start = 0; start < 5; start++)
         if ((await scene.claim(`m-${round}-${start}`, 'mallory')) !== undefined) ofMallory++;
@@ -327,43 +332,43 @@ describe('while several owners start', () => {
 
   it('counts the claims that are sent at once', async () => {
     await scene.claim('of bob', 'bob');
-    await spares('a', 'b', 'c', 'd');
+    await warmSandboxes('a', 'b', 'c', 'd');
     const claimed = await Promise.all(
       ['1', '2', '3', '4'].map((name) => scene.claim(name, 'mallory')),
     );
     expect(claimed.filter((name) => name !== undefined)).toHaveLength(2);
   });
 
-  it('gives every spare to an owner that has been alone for a minute', async () => {
+  it('gives every warm sandbox to an owner that has been alone for a minute', async () => {
     await scene.claim('of bob', 'bob');
     await scene.clock.advance(60_000);
-    await spares('a', 'b', 'c');
+    await warmSandboxes('a', 'b', 'c');
     for (const name of ['a', 'b', 'c']) expect(await scene.claim(name, 'mallory')).toBe(name);
   });
 
   it('does not count a claim that another writer has prevented', async () => {
     await scene.claim('of bob', 'bob');
-    await spares('a', 'b');
+    await warmSandboxes('a', 'b');
     await scene.client.mergePatch(sandboxes, 'default', 'a', { spec: { owner: 'carol' } });
     expect(await scene.claim('one', 'mallory')).toBe('b');
-    await spares('c', 'd');
+    await warmSandboxes('c', 'd');
     expect(await scene.claim('two', 'mallory')).toBe('c');
   });
 });
 
 it('counts nothing for a template without a pool', async () => {
   scene.pools.delete('default', 'default');
-  await scene.spare('a');
+  await scene.warmSandbox('a');
   expect(await scene.claim('one')).toBeUndefined();
   expect(await scene.results()).toEqual({});
 });
 
-it('finds spares by their pool and their template, and claimed sandboxes by their conversation', () => {
+it('finds warm sandboxes by their pool and their template, and claimed sandboxes by their conversation', () => {
   const store = new IndexedStore<Sandbox>(sandboxIndexers);
-  store.set(aSpare('a'));
-  expect(store.byIndex('sparePool', 'default/default')).toHaveLength(1);
-  store.set({ ...aSpare('a'), spec: { ...aSpare('a').spec, owner: 'alice' } });
-  expect(store.byIndex('sparePool', 'default/default')).toHaveLength(0);
+  store.set(aWarmSandbox('a'));
+  expect(store.byIndex('warmSandboxPool', 'default/default')).toHaveLength(1);
+  store.set({ ...aWarmSandbox('a'), spec: { ...aWarmSandbox('a').spec, owner: 'alice' } });
+  expect(store.byIndex('warmSandboxPool', 'default/default')).toHaveLength(0);
 });
 
 describe('a claim moves a count of maxSandboxes, and adds none', () => {
@@ -378,7 +383,7 @@ describe('a claim moves a count of maxSandboxes, and adds none', () => {
 
   it.each(['Owner', 'Namespace'] as const)('under the limit of scope %s', async (scope) => {
     await quota({ scope, limit: 100, maxSandboxes: 2 });
-    for (const name of ['a', 'b', 'c']) await scene.spare(name);
+    for (const name of ['a', 'b', 'c']) await scene.warmSandbox(name);
     const one = shown(1);
     expect(codeOf(one)).toBe('accepted');
     // No watch shows the claimed sandbox yet.
@@ -390,7 +395,7 @@ describe('a claim moves a count of maxSandboxes, and adds none', () => {
 
   it('while the API server has not answered, and once it has refused', async () => {
     await quota({ limit: 100, maxSandboxes: 2 });
-    await scene.spare('a');
+    await scene.warmSandbox('a');
     const one = shown(1);
     expect(codeOf(one)).toBe('accepted');
     let later: string[] = [];

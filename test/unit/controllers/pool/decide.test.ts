@@ -1,15 +1,17 @@
 import { decidePool, type ObservedPool } from '../../../../src/controllers/pool/decide.ts';
 import { SandboxCondition, templateVersionAnnotation } from '../../../../src/resources/sandbox.ts';
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';
-import { aPool, aSpare, aTemplate, admitted, condition } from '../../../support/builders.ts';
+import { aPool, aWarmSandbox, aTemplate, admitted, condition } from '../../../support/builders.ts';
 
-const booting = (name: string): Sandbox => aSpare(name, { conditions: [admitted] });
-const unadmitted = (name: string): Sandbox => aSpare(name, { conditions: [] });
+const booting = (name: string): Sandbox => aWarmSandbox(name, { conditions: [admitted] });
+const unadmitted = (name: string): Sandbox => aWarmSandbox(name, { conditions: [] });
 const failed = (name: string): Sandbox =>
-  aSpare(name, { conditions: [admitted, condition(SandboxCondition.failed, 'True', 'CrashLoop')] });
-/** A spare without an agent; `isFailed`: the sandbox controller does not try again. */
+  aWarmSandbox(name, {
+    conditions: [admitted, condition(SandboxCondition.failed, 'True', 'CrashLoop')],
+  });
+/** A warm sandbox without an agent; `isFailed`: the sandbox controller does not try again. */
 const without = (name: string, reason: string, isFailed = false): Sandbox =>
-  aSpare(name, {
+  aWarmSandbox(name, {
     conditions: [
       admitted,
       condition(SandboxCondition.ready, 'False', reason),
@@ -17,17 +19,17 @@ const without = (name: string, reason: string, isFailed = false): Sandbox =>
     ],
   });
 const scaledToZero = (name: string): Sandbox => {
-  const spare = aSpare(name);
-  return { ...spare, spec: { ...spare.spec, replicas: 0 } };
+  const warmSandbox = aWarmSandbox(name);
+  return { ...warmSandbox, spec: { ...warmSandbox.spec, replicas: 0 } };
 };
 const bootedOnce = (...names: readonly string[]): Pick<ObservedPool, 'booted'> => ({
-  booted: new Set(names.map((name) => aSpare(name).metadata.uid)),
+  booted: new Set(names.map((name) => aWarmSandbox(name).metadata.uid)),
 });
 const outdated = (name: string): Sandbox => {
-  const spare = aSpare(name);
+  const warmSandbox = aWarmSandbox(name);
   return {
-    ...spare,
-    metadata: { ...spare.metadata, annotations: { [templateVersionAnnotation]: 'older/1' } },
+    ...warmSandbox,
+    metadata: { ...warmSandbox.metadata, annotations: { [templateVersionAnnotation]: 'older/1' } },
   };
 };
 
@@ -35,7 +37,7 @@ const decide = (observed: Partial<ObservedPool>) => {
   const plan = decidePool({
     pool: aPool(),
     template: aTemplate(),
-    spares: [],
+    warmSandboxes: [],
     unseen: 0,
     room: Infinity,
     free: Infinity,
@@ -46,7 +48,8 @@ const decide = (observed: Partial<ObservedPool>) => {
     ...observed,
   });
   const { create, held, ready, reason } = plan;
-  const namesOf = (spares: readonly Sandbox[]) => spares.map(({ metadata }) => metadata.name);
+  const namesOf = (warmSandboxes: readonly Sandbox[]) =>
+    warmSandboxes.map(({ metadata }) => metadata.name);
   const [remove, unbooted] = [namesOf(plan.remove), namesOf(plan.failed)];
   return { remove, failed: unbooted, create, held, ready, reason };
 };
@@ -55,20 +58,27 @@ const nothing = { remove: [], failed: [], create: 0, held: 0 };
 describe('a pool', () => {
   const cases: [string, Partial<ObservedPool>, ReturnType<typeof decide>][] = [
     ['is filled', {}, { ...nothing, create: 2, ready: 0, reason: 'Refilling' }],
-    ['is full', { spares: [aSpare('a'), aSpare('b')] }, { ...nothing, ready: 2, reason: 'Full' }],
     [
-      'creates no spare twice that the cache does not show yet',
-      { spares: [aSpare('a')], unseen: 1 },
+      'is full',
+      { warmSandboxes: [aWarmSandbox('a'), aWarmSandbox('b')] },
+      { ...nothing, ready: 2, reason: 'Full' },
+    ],
+    [
+      'creates no warm sandbox twice that the cache does not show yet',
+      { warmSandboxes: [aWarmSandbox('a')], unseen: 1 },
       { ...nothing, ready: 1, reason: 'Refilling' },
     ],
     [
-      'keeps spares that wait at a scheduling gate, and creates the others',
-      { pool: aPool({ replicas: 3 }), spares: [without('a', 'SchedulingGated'), aSpare('b')] },
+      'keeps warm sandboxes that wait at a scheduling gate, and creates the others',
+      {
+        pool: aPool({ replicas: 3 }),
+        warmSandboxes: [without('a', 'SchedulingGated'), aWarmSandbox('b')],
+      },
       { ...nothing, create: 1, ready: 1, reason: 'Waiting' },
     ],
     [
-      'keeps a spare that waits for room in a ResourceQuota, and creates no other meanwhile',
-      { pool: aPool({ replicas: 3 }), spares: [without('a', 'ResourceQuotaExceeded')] },
+      'keeps a warm sandbox that waits for room in a ResourceQuota, and creates no other meanwhile',
+      { pool: aPool({ replicas: 3 }), warmSandboxes: [without('a', 'ResourceQuotaExceeded')] },
       { ...nothing, held: 2, ready: 0, reason: 'Waiting' },
     ],
     [
@@ -77,13 +87,13 @@ describe('a pool', () => {
       { ...nothing, create: 2, held: 3, ready: 0, reason: 'Refilling' },
     ],
     [
-      'delays the replacements of spares that were claimed just now, and of no others',
-      { pool: aPool({ replicas: 5 }), spares: [aSpare('a')], delayed: 3 },
+      'delays the replacements of warm sandboxes that were claimed just now, and of no others',
+      { pool: aPool({ replicas: 5 }), warmSandboxes: [aWarmSandbox('a')], delayed: 3 },
       { ...nothing, create: 1, held: 3, ready: 1, reason: 'Refilling' },
     ],
     [
-      'creates nothing while it has lost fewer spares than starts have claimed',
-      { spares: [aSpare('a')], delayed: 3 },
+      'creates nothing while it has lost fewer warm sandboxes than starts have claimed',
+      { warmSandboxes: [aWarmSandbox('a')], delayed: 3 },
       { ...nothing, held: 1, ready: 1, reason: 'Refilling' },
     ],
     [
@@ -98,112 +108,116 @@ describe('a pool', () => {
     ],
     [
       'waits for what boots',
-      { spares: [booting('a'), aSpare('b')] },
+      { warmSandboxes: [booting('a'), aWarmSandbox('b')] },
       { ...nothing, ready: 1, reason: 'Refilling' },
     ],
     [
-      'keeps no spare when it is scaled to 0',
-      { pool: aPool({ replicas: 0 }), spares: [aSpare('a'), booting('b')] },
+      'keeps no warm sandbox when it is scaled to 0',
+      { pool: aPool({ replicas: 0 }), warmSandboxes: [aWarmSandbox('a'), booting('b')] },
       { ...nothing, remove: ['b', 'a'], ready: 0, reason: 'ScaledToZero' },
     ],
     [
       'gives up what has no slot, then what boots, then what is ready',
       {
         pool: aPool({ replicas: 1 }),
-        spares: [aSpare('a'), booting('b'), aSpare('c'), unadmitted('d')],
+        warmSandboxes: [aWarmSandbox('a'), booting('b'), aWarmSandbox('c'), unadmitted('d')],
       },
       { ...nothing, remove: ['d', 'b', 'a'], ready: 1, reason: 'Full' },
     ],
     [
-      'replaces a failed spare',
-      { spares: [failed('a'), aSpare('b')] },
+      'replaces a failed warm sandbox',
+      { warmSandboxes: [failed('a'), aWarmSandbox('b')] },
       { ...nothing, remove: ['a'], failed: ['a'], create: 1, ready: 1, reason: 'Refilling' },
     ],
     [
-      'replaces a spare whose node is lost, which is no failed boot',
-      { spares: [without('a', 'NodeLost'), without('b', 'NodeLost', true)] },
+      'replaces a warm sandbox whose node is lost, which is no failed boot',
+      { warmSandboxes: [without('a', 'NodeLost'), without('b', 'NodeLost', true)] },
       { ...nothing, remove: ['a', 'b'], create: 2, ready: 0, reason: 'Refilling' },
     ],
     [
-      'replaces a spare that had booted before its eviction, which is no failed boot',
+      'replaces a warm sandbox that had booted before its eviction, which is no failed boot',
       {
-        spares: [without('a', 'PodEvicted'), without('b', 'PodEvicted', true)],
+        warmSandboxes: [without('a', 'PodEvicted'), without('b', 'PodEvicted', true)],
         ...bootedOnce('a', 'b'),
       },
       { ...nothing, remove: ['a', 'b'], create: 2, ready: 0, reason: 'Refilling' },
     ],
     [
       'counts a failed boot of an agent whose pod is evicted while the agent boots',
-      { spares: [without('a', 'PodEvicted'), without('b', 'PodEvicted', true)] },
+      { warmSandboxes: [without('a', 'PodEvicted'), without('b', 'PodEvicted', true)] },
       { ...nothing, remove: ['b'], failed: ['b'], create: 1, ready: 0, reason: 'Refilling' },
     ],
     [
-      'replaces a spare that a person has scaled to 0',
-      { spares: [scaledToZero('a'), aSpare('b')] },
+      'replaces a warm sandbox that a person has scaled to 0',
+      { warmSandboxes: [scaledToZero('a'), aWarmSandbox('b')] },
       { ...nothing, remove: ['a'], create: 1, ready: 1, reason: 'Refilling' },
     ],
     [
-      'deletes a failed spare also while the next one waits for the back-off',
-      { spares: [failed('a'), aSpare('b')], allowance: 0 },
+      'deletes a failed warm sandbox also while the next one waits for the back-off',
+      { warmSandboxes: [failed('a'), aWarmSandbox('b')], allowance: 0 },
       { ...nothing, remove: ['a'], failed: ['a'], held: 1, ready: 1, reason: 'Refilling' },
     ],
     [
-      'tries one spare after a failure',
+      'tries one warm sandbox after a failure',
       { pool: aPool({ replicas: 5 }), isProbing: true },
       { ...nothing, create: 1, held: 4, ready: 0, reason: 'Refilling' },
     ],
     [
       'waits for that one',
-      { pool: aPool({ replicas: 5 }), isProbing: true, spares: [booting('a')] },
+      { pool: aPool({ replicas: 5 }), isProbing: true, warmSandboxes: [booting('a')] },
       { ...nothing, held: 4, ready: 0, reason: 'Refilling' },
     ],
     [
-      'waits for no spare that is outdated or has no slot',
+      'waits for no warm sandbox that is outdated or has no slot',
       {
         pool: aPool({ replicas: 3 }),
         isProbing: true,
-        spares: [outdated('a'), unadmitted('b'), outdated('c')],
+        warmSandboxes: [outdated('a'), unadmitted('b'), outdated('c')],
       },
       { ...nothing, remove: ['a'], create: 1, held: 1, ready: 0, reason: 'WaitingForRoom' },
     ],
     [
-      'says that its spares do not boot',
-      { pool: { ...aPool(), status: { failures: 3 } }, spares: [booting('a')], allowance: 0 },
+      'says that its warm sandboxes do not boot',
+      {
+        pool: { ...aPool(), status: { failures: 3 } },
+        warmSandboxes: [booting('a')],
+        allowance: 0,
+      },
       { ...nothing, held: 1, ready: 0, reason: 'SpareFailed' },
     ],
     [
-      'replaces the spares of an edited template at its pace',
-      { spares: [outdated('a'), outdated('b')], allowance: 1 },
+      'replaces the warm sandboxes of an edited template at its pace',
+      { warmSandboxes: [outdated('a'), outdated('b')], allowance: 1 },
       { ...nothing, remove: ['a'], create: 1, held: 1, ready: 0, reason: 'Refilling' },
     ],
     [
-      'removes an outdated spare first where its replacement needs its place',
-      { spares: [outdated('a'), outdated('b')], allowance: 1, free: 0 },
+      'removes an outdated warm sandbox first where its replacement needs its place',
+      { warmSandboxes: [outdated('a'), outdated('b')], allowance: 1, free: 0 },
       { ...nothing, remove: ['a'], held: 2, ready: 0, reason: 'Refilling' },
     ],
     [
-      'keeps an outdated spare as long as it may create no other',
-      { spares: [outdated('a'), outdated('b')], allowance: 0 },
+      'keeps an outdated warm sandbox as long as it may create no other',
+      { warmSandboxes: [outdated('a'), outdated('b')], allowance: 0 },
       { ...nothing, held: 2, ready: 0, reason: 'Refilling' },
     ],
     [
       'waits for room under the limit of the namespace',
-      { spares: [aSpare('a'), unadmitted('b')] },
+      { warmSandboxes: [aWarmSandbox('a'), unadmitted('b')] },
       { ...nothing, ready: 1, reason: 'WaitingForRoom' },
     ],
     [
-      'stores no more spares than the namespace has room for',
-      { spares: [aSpare('a')], room: 1 },
+      'stores no more warm sandboxes than the namespace has room for',
+      { warmSandboxes: [aWarmSandbox('a')], room: 1 },
       { ...nothing, ready: 1, reason: 'WaitingForRoom' },
     ],
     [
-      'deletes spares whose place others need',
-      { spares: [aSpare('a'), booting('b')], room: 1 },
+      'deletes warm sandboxes whose place others need',
+      { warmSandboxes: [aWarmSandbox('a'), booting('b')], room: 1 },
       { ...nothing, remove: ['b'], ready: 1, reason: 'WaitingForRoom' },
     ],
     [
       'keeps none without its template',
-      { template: undefined, spares: [aSpare('a')] },
+      { template: undefined, warmSandboxes: [aWarmSandbox('a')] },
       { ...nothing, remove: ['a'], ready: 0, reason: 'TemplateNotFound' },
     ],
     [
@@ -213,7 +227,7 @@ describe('a pool', () => {
           ...aTemplate(),
           status: { conditions: [{ ...condition('Valid', 'False'), observedGeneration: 1 }] },
         },
-        spares: [aSpare('a')],
+        warmSandboxes: [aWarmSandbox('a')],
       },
       { ...nothing, remove: ['a'], ready: 0, reason: 'TemplateInvalid' },
     ],
@@ -224,7 +238,7 @@ describe('a pool', () => {
           ...aTemplate(),
           status: { conditions: [{ ...condition('Valid', 'False'), observedGeneration: 0 }] },
         },
-        spares: [aSpare('a'), aSpare('b')],
+        warmSandboxes: [aWarmSandbox('a'), aWarmSandbox('b')],
       },
       { ...nothing, ready: 2, reason: 'Full' },
     ],

@@ -6,7 +6,7 @@ const refill = { maxPerMinute: 60, delay: '0s' };
 let clock: VirtualClock;
 beforeEach(() => (clock = new VirtualClock()));
 
-/** Milliseconds until spares may be created. */
+/** Milliseconds until warm sandboxes may be created. */
 async function heldFor(pace: PoolPace): Promise<number> {
   const beganAt = clock.monotonic();
   while (pace.allowance === 0) await clock.advance(100);
@@ -51,7 +51,7 @@ describe('the rate of a pool', () => {
   it('lets a sixth of a minute begin at once, and asks for a reconcile when the next may', async () => {
     const pace = new PoolPace(clock, refill, 0);
     expect(pace.allowance).toBe(10);
-    for (let spares = 0; spares < 10; spares++) pace.created();
+    for (let warmSandboxes = 0; warmSandboxes < 10; warmSandboxes++) pace.created();
     expect(pace.allowance).toBe(0);
     const nextMs = pace.nextMs(1);
     expect(nextMs).toBe(1_200);

@@ -2,7 +2,7 @@ import { AdmissionCache } from '../../../../src/controllers/admission/cache.ts';
 import { AdmissionReads } from '../../../../src/controllers/admission/reads.ts';
 import {
   bySandbox,
-  bySparePool,
+  byWarmSandboxPool,
   poolIndexers,
   sandboxIndexers,
 } from '../../../../src/controllers/caches.ts';
@@ -28,7 +28,7 @@ import {
   type SandboxPoolSpec,
 } from '../../../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
-import { aPool, aSpare, aTemplate, admitted, condition } from '../../../support/builders.ts';
+import { aPool, aWarmSandbox, aTemplate, admitted, condition } from '../../../support/builders.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -77,7 +77,7 @@ class PoolScene {
       stores,
       reads: this.reads,
       random: Math.random,
-      admission: { snapshot: () => ({ roomForSpares: this.room }) },
+      admission: { snapshot: () => ({ roomForWarmSandboxes: this.room }) },
       events: { record: (_pool, { message }) => void this.events.push(message) },
     });
     this.stores.templates.set(aTemplate());
@@ -88,29 +88,29 @@ class PoolScene {
     this.stores.pools.set(await this.client.get(sandboxPools, 'default', name));
   }
 
-  async addSpare(name: string, status?: Partial<SandboxState>): Promise<Sandbox> {
-    this.client.put(sandboxes, aSpare(name, status));
+  async addWarmSandbox(name: string, status?: Partial<SandboxState>): Promise<Sandbox> {
+    this.client.put(sandboxes, aWarmSandbox(name, status));
     return this.client.get(sandboxes, 'default', name);
   }
 
-  /** Claims the first ready spare of a pool, as starts do. False: there is none. */
+  /** Claims the first ready warm sandbox of a pool, as starts do. False: there is none. */
   async claim(name = 'default'): Promise<boolean> {
-    const [spare] = this.stores.sandboxes.byIndex(bySparePool, `default/${name}`);
-    if (spare === undefined) return false;
+    const [warmSandbox] = this.stores.sandboxes.byIndex(byWarmSandboxPool, `default/${name}`);
+    if (warmSandbox === undefined) return false;
     const claim = { spec: { owner: 'alice' } };
-    await this.client.mergePatch(sandboxes, 'default', spare.metadata.name, claim);
+    await this.client.mergePatch(sandboxes, 'default', warmSandbox.metadata.name, claim);
     const pool = this.stores.pools.get('default', name);
     if (pool !== undefined) this.reconciler.claimed(pool);
     return true;
   }
 
-  /** Shows the caches everything that is stored. Spares without a status have booted. */
+  /** Shows the caches everything that is stored. Warm sandboxes without a status have booted. */
   async sync(): Promise<void> {
     const { sandboxes: cached, pools } = this.stores;
     for (const { metadata } of cached.list()) cached.delete('default', metadata.name);
     for (const { metadata } of pools.list()) pools.delete('default', metadata.name);
     for (const each of (await this.client.list(sandboxes)).items)
-      cached.set({ ...each, status: each.status ?? aSpare(each.metadata.name).status ?? {} });
+      cached.set({ ...each, status: each.status ?? aWarmSandbox(each.metadata.name).status ?? {} });
     for (const each of (await this.client.list(sandboxPools)).items) pools.set(each);
   }
 
@@ -128,40 +128,46 @@ class PoolScene {
   }
 }
 
-/** A pool, and a spare of it that the API server has; `isCached`: the cache shows the spare too. */
-async function aPoolWithSpare(replicas: number, { isCached }: { readonly isCached: boolean }) {
+/**
+ * A pool, and a warm sandbox of it that the API server has; `isCached`: the cache shows the warm
+ * sandbox too.
+ */
+async function aPoolWithWarmSandbox(
+  replicas: number,
+  { isCached }: { readonly isCached: boolean },
+) {
   const scene = new PoolScene();
   await scene.addPool({ replicas });
-  const stored = await scene.addSpare('spare');
+  const stored = await scene.addWarmSandbox('spare');
   scene.reads.created(stored);
   if (isCached) scene.stores.sandboxes.set(stored);
-  expect(scene.stores.sandboxes.byIndex(bySparePool, 'default/default')).toHaveLength(
+  expect(scene.stores.sandboxes.byIndex(byWarmSandboxPool, 'default/default')).toHaveLength(
     Number(isCached),
   );
   return scene;
 }
 
-it('deletes a spare that its pool does not want any more', async () => {
-  const scene = await aPoolWithSpare(0, { isCached: true });
+it('deletes a warm sandbox that its pool does not want any more', async () => {
+  const scene = await aPoolWithWarmSandbox(0, { isCached: true });
   await scene.reconcile();
   expect(await scene.left()).toEqual([]);
 });
 
-it('keeps a spare that a start has claimed, which the cache does not show yet', async () => {
-  const scene = await aPoolWithSpare(0, { isCached: true });
+it('keeps a warm sandbox that a start has claimed, which the cache does not show yet', async () => {
+  const scene = await aPoolWithWarmSandbox(0, { isCached: true });
   await scene.client.mergePatch(sandboxes, 'default', 'spare', { spec: { owner: 'alice' } });
   await scene.reconcile();
   expect(await scene.left()).toEqual([['spare', 'alice']]);
 });
 
-it('creates no spare beside one of an earlier leader, which the cache does not show yet', async () => {
-  const scene = await aPoolWithSpare(1, { isCached: false });
+it('creates no warm sandbox beside one of an earlier leader, which the cache does not show yet', async () => {
+  const scene = await aPoolWithWarmSandbox(1, { isCached: false });
   await scene.reconcile();
   expect(await scene.left()).toEqual([['spare', '']]);
 });
 
-it('replaces a spare of an earlier leader that is gone before the cache shows it', async () => {
-  const scene = await aPoolWithSpare(1, { isCached: false });
+it('replaces a warm sandbox of an earlier leader that is gone before the cache shows it', async () => {
+  const scene = await aPoolWithWarmSandbox(1, { isCached: false });
   await scene.client.delete(sandboxes, 'default', 'spare');
   await scene.reconcile();
   expect(await scene.left()).toEqual([]);
@@ -170,10 +176,10 @@ it('replaces a spare of an earlier leader that is gone before the cache shows it
   expect(await scene.left()).toEqual([[expect.stringMatching(/^sbx-/), '']]);
 });
 
-it('replaces the spares of a lost node at once, and counts no failed boot', async () => {
+it('replaces the warm sandboxes of a lost node at once, and counts no failed boot', async () => {
   const scene = new PoolScene();
   await scene.addPool({ replicas: 8 });
-  for (let count = 0; count < 8; count++) await scene.addSpare(`spare-${count}`);
+  for (let count = 0; count < 8; count++) await scene.addWarmSandbox(`spare-${count}`);
   await scene.sync();
   await scene.reconcile();
   for (let count = 0; count < 6; count++) {
@@ -200,7 +206,7 @@ it('replaces the spares of a lost node at once, and counts no failed boot', asyn
 
 describe('after claims', () => {
   const refill = { maxPerMinute: 60, delay: '5s' };
-  /** Claims a spare each second; returns when spares were created, in seconds. */
+  /** Claims a warm sandbox each second; returns when warm sandboxes were created, in seconds. */
   async function underSteadyClaims(scene: PoolScene, seconds: number): Promise<readonly number[]> {
     const createdAt: number[] = [];
     const seen = new Set<string>();
@@ -218,17 +224,17 @@ describe('after claims', () => {
     return createdAt;
   }
 
-  it('replaces each spare within the delay of its own claim, whatever claims follow', async () => {
+  it('replaces each warm sandbox within the delay of its own claim, whatever claims follow', async () => {
     const scene = new PoolScene();
     await scene.addPool({ replicas: 8, refill });
-    for (let count = 0; count < 8; count++) await scene.addSpare(`spare-${count}`);
+    for (let count = 0; count < 8; count++) await scene.addWarmSandbox(`spare-${count}`);
     expect(await underSteadyClaims(scene, 12)).toEqual([5, 6, 7, 8, 9, 10]);
   });
 
   it('asks for a reconcile when the first replacement is due', async () => {
     const scene = new PoolScene();
     await scene.addPool({ replicas: 2, refill });
-    for (const name of ['a', 'b']) await scene.addSpare(name);
+    for (const name of ['a', 'b']) await scene.addWarmSandbox(name);
     await scene.sync();
     await scene.reconcile();
     await scene.clock.advance(10_000);
@@ -246,7 +252,7 @@ describe('after claims', () => {
   it('writes the status once a second at most', async () => {
     const scene = new PoolScene();
     await scene.addPool({ replicas: 100, refill: { maxPerMinute: 6_000, delay: '0s' } });
-    for (let count = 0; count < 100; count++) await scene.addSpare(`spare-${count}`);
+    for (let count = 0; count < 100; count++) await scene.addWarmSandbox(`spare-${count}`);
     await scene.sync();
     let writes = 0;
     const updateStatus = scene.client.updateStatus.bind(scene.client);
@@ -266,9 +272,9 @@ describe('after claims', () => {
 });
 
 describe('two pools of a namespace whose quota has no room for both', () => {
-  const spares = (scene: PoolScene) =>
+  const warmSandboxes = (scene: PoolScene) =>
     ['default', 'second'].map(
-      (name) => scene.stores.sandboxes.byIndex(bySparePool, `default/${name}`).length,
+      (name) => scene.stores.sandboxes.byIndex(byWarmSandboxPool, `default/${name}`).length,
     );
   const settle = async (scene: PoolScene) => {
     for (let round = 0; round < 3; round++) {
@@ -293,7 +299,7 @@ describe('two pools of a namespace whose quota has no room for both', () => {
     await scene.addPool({ replicas: one });
     await scene.addPool({ replicas: two }, 'second');
     await settle(scene);
-    expect(spares(scene)).toEqual(kept);
+    expect(warmSandboxes(scene)).toEqual(kept);
   });
 
   it('never exceed the room while one makes place for the other', async () => {
@@ -305,9 +311,9 @@ describe('two pools of a namespace whose quota has no room for both', () => {
     await scene.sync();
     await scene.reconcile('second');
     await scene.sync();
-    expect(spares(scene)).toEqual([2, 0]);
+    expect(warmSandboxes(scene)).toEqual([2, 0]);
     await settle(scene);
-    expect(spares(scene)).toEqual([1, 1]);
+    expect(warmSandboxes(scene)).toEqual([1, 1]);
   });
 
   it('count what the other creates now', async () => {
@@ -328,20 +334,20 @@ describe('two pools of a namespace whose quota has no room for both', () => {
     answer();
     await Promise.all([creating, other]);
     await scene.sync();
-    expect(spares(scene)).toEqual([3, 0]);
+    expect(warmSandboxes(scene)).toEqual([3, 0]);
   });
 
-  it('leave the room of a pool that can make no spares to the other', async () => {
+  it('leave the room of a pool that can make no warm sandboxes to the other', async () => {
     const scene = new PoolScene();
     scene.room = 2;
     await scene.addPool({ replicas: 2 });
     await scene.addPool({ replicas: 2, templateName: 'unknown' }, 'second');
     await settle(scene);
-    expect(spares(scene)).toEqual([2, 0]);
+    expect(warmSandboxes(scene)).toEqual([2, 0]);
   });
 });
 
-it('keeps spares for pools whose names are too long for a label, each with a label of its own', async () => {
+it('keeps warm sandboxes for pools whose names are too long for a label, each with a label of its own', async () => {
   const scene = new PoolScene();
   const names = ['a', 'b'].map((end) => `${'p'.repeat(252)}${end}`);
   for (const name of names) {
@@ -349,12 +355,12 @@ it('keeps spares for pools whose names are too long for a label, each with a lab
     await scene.reconcile(name);
   }
   const { items } = await scene.client.list(sandboxes);
-  const labels = items.map((spare) => {
-    const label = spare.metadata.labels?.[poolLabel] ?? '';
+  const labels = items.map((warmSandbox) => {
+    const label = warmSandbox.metadata.labels?.[poolLabel] ?? '';
     expect(label).toMatch(/^[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]$/);
-    expect(buildPod(spare, aTemplate(), { bootstrapKey: 'key' }).metadata.labels?.[poolLabel]).toBe(
-      label,
-    );
+    expect(
+      buildPod(warmSandbox, aTemplate(), { bootstrapKey: 'key' }).metadata.labels?.[poolLabel],
+    ).toBe(label);
     return `${poolLabel}=${label}`;
   });
   expect(new Set(labels).size).toBe(2);
@@ -362,14 +368,14 @@ it('keeps spares for pools whose names are too long for a label, each with a lab
   expect(pools.map(({ status }) => status?.selector).sort()).toEqual(labels.sort());
 });
 
-describe('the spares of a deleted pool', () => {
+describe('the warm sandboxes of a deleted pool', () => {
   it('go, without those that starts have claimed', async () => {
     const scene = new PoolScene();
     await scene.addPool({ replicas: 2 });
-    for (const name of ['a', 'b']) await scene.addSpare(name);
+    for (const name of ['a', 'b']) await scene.addWarmSandbox(name);
     await scene.sync();
-    const [spare] = scene.stores.sandboxes.byIndex(bySparePool, 'default/default');
-    await scene.client.mergePatch(sandboxes, 'default', spare?.metadata.name ?? '', {
+    const [warmSandbox] = scene.stores.sandboxes.byIndex(byWarmSandboxPool, 'default/default');
+    await scene.client.mergePatch(sandboxes, 'default', warmSandbox?.metadata.name ?? '', {
       spec: { owner: 'alice' },
     });
     await scene.client.delete(sandboxPools, 'default', 'default');
@@ -381,7 +387,7 @@ describe('the spares of a deleted pool', () => {
   it('stay while only the cache does not show the pool', async () => {
     const scene = new PoolScene();
     await scene.addPool({ replicas: 1 });
-    await scene.addSpare('a');
+    await scene.addWarmSandbox('a');
     await scene.sync();
     scene.stores.pools.delete('default', 'default');
     await scene.reconcile();

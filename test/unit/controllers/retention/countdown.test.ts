@@ -381,8 +381,16 @@ describe('a sandbox', () => {
       paused('Idle', 0),
       [over({ status: { executionStatus: 'running' } })],
     ],
-    ['that is a spare whose slot another sandbox needs', paused('Quota', 0, { owner: '' }), []],
-    ['that is a failed spare', aSandbox({ owner: '', status: { conditions: [hasFailed] } }), []],
+    [
+      'that is a warm sandbox whose slot another sandbox needs',
+      paused('Quota', 0, { owner: '' }),
+      [],
+    ],
+    [
+      'that is a failed warm sandbox',
+      aSandbox({ owner: '', status: { conditions: [hasFailed] } }),
+      [],
+    ],
     ['that is being deleted', paused('Idle', 0, { deleting: true }), []],
   ])('%s is kept', (_name, sandbox, conversations) => {
     expect(of(sandbox, { paused: '0s', failed: '0s' }, conversations)).toBeUndefined();

@@ -17,7 +17,9 @@ import {
 } from '../../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../../support/sandbox-scene.ts';
 
-/** Answers of an agent to which another process has given keys, by the protocol of deferred init. */
+/**
+ * Answers of an agent to which another process has given keys, by the protocol of deferred init.
+ */
 let state: 'dormant' | 'ready';
 let initStatus: 400 | 401;
 let knowsOurs: boolean;
@@ -54,7 +56,7 @@ beforeEach(() => {
   scene.template = aTemplate({ agent: { port, workingDir: '/workspace' } });
 });
 
-/** A sandbox with a slot, for example a spare that a start has claimed. */
+/** A sandbox with a slot, for example a warm sandbox that a start has claimed. */
 function putSandbox(more: Partial<SandboxState> = {}): void {
   const sandbox = aSandbox({
     status: {

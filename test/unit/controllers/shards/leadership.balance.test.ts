@@ -22,7 +22,7 @@ describe('balance', () => {
     ['counts itself before the others know it', 'b', ['a'], [free, free], [1], undefined],
     ['leaves a free shard to a replica with less', 'a', ['a', 'b'], ['a', free], [], undefined],
     [
-      'takes a spare shard when every replica has enough',
+      'takes a warm sandbox shard when every replica has enough',
       'a',
       ['a', 'b'],
       ['a', 'b', free],
@@ -40,7 +40,7 @@ describe('balance', () => {
     ],
     ['hands nothing over at its share', 'a', ['a', 'b'], ['a', 'b', 'a', 'b'], [], undefined],
     [
-      'keeps a spare shard when every replica has enough',
+      'keeps a warm sandbox shard when every replica has enough',
       'a',
       ['a', 'b'],
       ['a', 'a', 'b'],
@@ -48,7 +48,7 @@ describe('balance', () => {
       undefined,
     ],
     [
-      'gives a replica without a shard one of a spare',
+      'gives a replica without a shard one of a warm sandbox',
       'a',
       ['a', 'b', 'c'],
       ['a', 'a', 'b', 'b'],

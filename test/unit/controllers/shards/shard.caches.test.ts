@@ -54,7 +54,7 @@ describe('the leader of a shard', () => {
     expect(store.list()).toEqual([caches.sandboxes.store.get('mine', 'one')]);
     expect(store.get('theirs', 'one')).toBeUndefined();
     expect(store.byIndex('template', 'theirs/default')).toEqual([]);
-    expect(store.byIndex('template', 'mine/default')).toBe(
+    expect(store.byIndex('template', 'mine/default')).toEqual(
       caches.sandboxes.store.byIndex('template', 'mine/default'),
     );
     const added: (string | undefined)[] = [];

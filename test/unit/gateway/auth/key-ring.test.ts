@@ -91,8 +91,8 @@ it.each<[string, Partial<ApiKeySpec>, readonly ApiKey[], boolean]>([
   ['a maker whose maker is gone', root, [aKey('root', by('first'))], true],
 ])(
   'a key with %s is an orphan only where a key that it depends on is gone',
-  (_sentence, spec, makers, isOrphan) => {
+  (_sentence, spec, referenced, isOrphan) => {
     const key = aKey('k', spec);
-    expect(aRing(key, ...makers).isOrphan(key)).toBe(isOrphan);
+    expect(aRing(key, ...referenced).isOrphan(key)).toBe(isOrphan);
   },
 );

@@ -18,7 +18,10 @@ const conversation = cachedConversation(
   }),
 );
 
-/** The objects that the gateway finds for the conversation where this sandbox is stored under the name. */
+/**
+ * The objects that the gateway finds for the conversation where this sandbox is stored under the
+ * name.
+ */
 async function foundIn(stored: Sandbox, { isCached = true } = {}) {
   const client = new FakeKubeClient();
   client.put(sandboxes, stored);

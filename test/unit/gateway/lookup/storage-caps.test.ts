@@ -13,7 +13,13 @@ import type {
   StartStatus,
 } from '../../../../src/resources/conversation-status.ts';
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';
-import { aConversation, aSandbox, aSpare, condition, noon } from '../../../support/builders.ts';
+import {
+  aConversation,
+  aSandbox,
+  aWarmSandbox,
+  condition,
+  noon,
+} from '../../../support/builders.ts';
 import { TestCache } from '../../../support/test-cache.ts';
 
 const namespace = 'default';
@@ -64,18 +70,18 @@ describe('what owners have stored', () => {
     expect(totals.stored('mallory').sandboxes).toBe(1);
   });
 
-  it('counts a start that claims a spare once, whichever cache shows the claim first', () => {
+  it('counts a start that claims a warm sandbox once, whichever cache shows the claim first', () => {
     const { totals, conversations, sandboxes } = setUp();
     const starting = cachedConversation(aConversation({ name: id(1), status: at('WORKING') }));
-    const spare = aSpare('spare');
+    const warmSandbox = aWarmSandbox('spare');
     conversations.set(starting);
-    sandboxes.set(spare);
+    sandboxes.set(warmSandbox);
     expect([totals.stored('alice').sandboxes, totals.all.sandboxes]).toEqual([1, 1]);
     const ownerReferences = [ownerReferenceTo(starting, { controller: true })];
     sandboxes.set({
-      ...spare,
-      metadata: { ...spare.metadata, ownerReferences },
-      spec: { ...spare.spec, owner: 'alice' },
+      ...warmSandbox,
+      metadata: { ...warmSandbox.metadata, ownerReferences },
+      spec: { ...warmSandbox.spec, owner: 'alice' },
     });
     expect([totals.stored('alice').sandboxes, totals.all.sandboxes]).toEqual([1, 1]);
   });
@@ -146,8 +152,8 @@ describe('what owners have stored', () => {
               owner: each.index % 2 === 0 ? 'alice' : 'bob',
               deleting: each.deleting,
             });
-            const maker = aConversation({ name: id(each.index) });
-            const ownerReferences = [ownerReferenceTo(maker, { controller: true })];
+            const issuer = aConversation({ name: id(each.index) });
+            const ownerReferences = [ownerReferenceTo(issuer, { controller: true })];
             sandboxes.set({ ...sandbox, metadata: { ...sandbox.metadata, ownerReferences } });
           } else if (each.kind === 'gone') {
             if (each.of === 'conversations')

@@ -25,7 +25,7 @@ import {
   aPool,
   aQuota,
   aSandbox,
-  aSpare,
+  aWarmSandbox,
   aTemplate,
   condition,
   later,
@@ -141,9 +141,9 @@ describe('what owners use', () => {
     ]);
   });
 
-  it('counts a spare of a pool apart, and nothing of another namespace', () => {
+  it('counts a warm sandbox of a pool apart, and nothing of another namespace', () => {
     const scene = setUp();
-    scene.sandboxes.set(aSpare('spare'));
+    scene.sandboxes.set(aWarmSandbox('spare'));
     const elsewhere = aSandbox({ status: running });
     scene.sandboxes.set({
       ...elsewhere,

@@ -75,7 +75,7 @@ describe('the changes of a stream', () => {
       ['removed', 'conversation'],
     ],
     [
-      'a spare that gets an owner',
+      'a warm sandbox that gets an owner',
       ({ caches }) => caches.sandboxes.set(aSandbox({ name: 'spare' })),
       ['sandbox'],
     ],

@@ -103,14 +103,14 @@ it('is not kept by a conversation whose start has failed, which the cache shows 
       spec: { sandboxName: 'sbx-1' },
       status: { start: { status, transitions: [] } },
     });
-  const maker = aConversation({ name: '2'.padStart(32, '0') });
+  const issuer = aConversation({ name: '2'.padStart(32, '0') });
   const made = aSandbox();
   const client = new FakeKubeClient();
   client.put(sandboxes, {
     ...made,
     metadata: {
       ...made.metadata,
-      ownerReferences: [ownerReferenceTo(maker, { controller: true })],
+      ownerReferences: [ownerReferenceTo(issuer, { controller: true })],
     },
   });
   const keepers = async () =>
@@ -121,10 +121,10 @@ it('is not kept by a conversation whose start has failed, which the cache shows 
     ensureSandbox({ client, stores: storesOf(), keys: sceneKeys }, joining('WORKING'), signal);
   client.put(conversations, joining('ERROR'));
   expect(await join()).toBeUndefined();
-  expect(await keepers()).toEqual([maker.metadata.name]);
+  expect(await keepers()).toEqual([issuer.metadata.name]);
   client.put(conversations, joining('WORKING'));
   expect(await join()).toBeDefined();
-  expect(await keepers()).toEqual([maker.metadata.name, joining('WORKING').metadata.name]);
+  expect(await keepers()).toEqual([issuer.metadata.name, joining('WORKING').metadata.name]);
 });
 
 describe('the own sandbox of a start', () => {

@@ -17,8 +17,8 @@ const started = (status: 'WORKING' | 'WAITING_FOR_SANDBOX' | 'READY' | 'ERROR') 
     ...(status === 'ERROR' ? { errorCode: 'StartTimeout', error: 'Too slow.' } : {}),
   },
 });
-/** The start got a spare, so the status names `spare`. */
-const inSpare = {
+/** The start got a warm sandbox, so the status names `spare`. */
+const inWarmSandbox = {
   ...started('READY'),
   sandboxName: 'spare',
   sandboxUID: 'uid-of-spare',
@@ -29,7 +29,7 @@ const isMaker = (conversation: Conversation) =>
 interface Made {
   readonly name?: string;
   readonly owner?: string;
-  readonly references?: (maker: Conversation) => Sandbox['metadata']['ownerReferences'];
+  readonly references?: (madeFor: Conversation) => Sandbox['metadata']['ownerReferences'];
   readonly deletionTimestamp?: string;
 }
 
@@ -56,8 +56,8 @@ describe('the reconcile of a conversation', () => {
     return made;
   };
 
-  it('deletes a sandbox that was created after the start got a spare', async () => {
-    const conversation = aConversation({ status: inSpare });
+  it('deletes a sandbox that was created after the start got a warm sandbox', async () => {
+    const conversation = aConversation({ status: inWarmSandbox });
     const plane = scene(
       conversation,
       made(conversation, { name: 'spare' }),
@@ -75,7 +75,7 @@ describe('the reconcile of a conversation', () => {
   });
 
   it('keeps a sandbox that the API server knows as used, although the cache does not', async () => {
-    const conversation = aConversation({ status: inSpare });
+    const conversation = aConversation({ status: inWarmSandbox });
     const { name } = conversation.metadata;
     const plane = scene(conversation, made(conversation, { name: 'spare' }));
     await plane.reconcile(name);
@@ -89,7 +89,7 @@ describe('the reconcile of a conversation', () => {
   });
 
   it('keeps a sandbox that another conversation has just joined', async () => {
-    const conversation = aConversation({ status: inSpare });
+    const conversation = aConversation({ status: inWarmSandbox });
     const plane = scene(conversation, made(conversation, { name: 'spare' }), made(conversation));
     await plane.refresh();
     const guest = { ...isMaker(conversation), uid: 'uid-of-guest', controller: false };
@@ -122,46 +122,49 @@ describe('the reconcile of a conversation', () => {
 
 describe('a sandbox', () => {
   it.each<[string, boolean, ConversationStatus, Made]>([
-    ['that another one was used for is unused', true, inSpare, {}],
+    ['that another one was used for is unused', true, inWarmSandbox, {}],
     [
       'during a start in another one is unused',
       true,
-      { ...inSpare, ...started('WAITING_FOR_SANDBOX') },
+      { ...inWarmSandbox, ...started('WAITING_FOR_SANDBOX') },
       {},
     ],
     ['of a failed start that names none is unused', true, started('ERROR'), {}],
     ['of a start that has chosen none yet may be used', false, started('WORKING'), {}],
-    ['that the status names is used', false, inSpare, { name: 'spare' }],
-    ['of another owner is not the conversation’s', false, inSpare, { owner: 'mallory' }],
+    ['that the status names is used', false, inWarmSandbox, { name: 'spare' }],
+    ['of another owner is not the conversation’s', false, inWarmSandbox, { owner: 'mallory' }],
     [
       'that the conversation has joined is not its own',
       false,
-      inSpare,
-      { references: (maker) => [{ ...isMaker(maker), controller: false }] },
+      inWarmSandbox,
+      { references: (issuer) => [{ ...isMaker(issuer), controller: false }] },
     ],
     [
       'that another conversation has joined is used',
       false,
-      inSpare,
+      inWarmSandbox,
       {
-        references: (maker) => [isMaker(maker), { ...isMaker(maker), uid: 'x', controller: false }],
+        references: (issuer) => [
+          isMaker(issuer),
+          { ...isMaker(issuer), uid: 'x', controller: false },
+        ],
       },
     ],
     [
       'of an earlier conversation of that name is not its own',
       false,
-      inSpare,
-      { references: (maker) => [{ ...isMaker(maker), uid: 'uid-of-earlier' }] },
+      inWarmSandbox,
+      { references: (issuer) => [{ ...isMaker(issuer), uid: 'uid-of-earlier' }] },
     ],
-    ['that no conversation owns is not its own', false, inSpare, { references: () => [] }],
-    ['that is being deleted needs no deletion', false, inSpare, { deletionTimestamp: noon }],
+    ['that no conversation owns is not its own', false, inWarmSandbox, { references: () => [] }],
+    ['that is being deleted needs no deletion', false, inWarmSandbox, { deletionTimestamp: noon }],
   ])('%s', (_sentence, isUnused, status, change) => {
     const conversation = aConversation({ status });
     expect(isUnusedBy(conversation, made(conversation, change))).toBe(isUnused);
   });
 
   it('with the owner reference of a conversation that joins another one is a person’s', () => {
-    const conversation = aConversation({ status: inSpare, spec: { sandboxName: 'spare' } });
+    const conversation = aConversation({ status: inWarmSandbox, spec: { sandboxName: 'spare' } });
     expect(isUnusedBy(conversation, made(conversation))).toBe(false);
   });
 });

@@ -7,7 +7,7 @@ import { sandboxes } from '../../../../../src/resources/sandbox.ts';
 import {
   aConversation,
   aSandbox,
-  aSpare,
+  aWarmSandbox,
   admitted,
   condition,
   noon,
@@ -53,17 +53,17 @@ function sceneOf(...users: readonly Conversation[]) {
 }
 const failed = conversationOf(own, 'ERROR');
 
-it('gives back a spare that it has claimed in vain, and keeps the sandbox that it uses', async () => {
+it('gives back a warm sandbox that it has claimed in vain, and keeps the sandbox that it uses', async () => {
   const ready = conversationOf(own, 'READY');
   const scene = sceneOf(ready);
-  const spare = aSpare('spare');
+  const warmSandbox = aWarmSandbox('spare');
   scene.client.put(sandboxes, {
-    ...spare,
+    ...warmSandbox,
     metadata: {
-      ...spare.metadata,
+      ...warmSandbox.metadata,
       ownerReferences: [ownerReferenceTo(ready, { controller: true })],
     },
-    spec: { ...spare.spec, owner: ready.spec.owner },
+    spec: { ...warmSandbox.spec, owner: ready.spec.owner },
   });
   await scene.reconcile(own);
   expect(await scene.sandboxes()).toEqual(['sbx-1']);

@@ -12,7 +12,7 @@ type Described = Pick<Sandbox, 'metadata' | 'spec'>;
  * conversation of another owner. Each reader compares the owners: a sandbox never changes its
  * owner, and the admission policies reject a reference to one of another owner.
  */
-export const makerReferencesOf = ({
+export const conversationReferencesOf = ({
   metadata: { ownerReferences = [] },
 }: Pick<Sandbox, 'metadata'>): readonly OwnerReference[] =>
   ownerReferences.filter(
@@ -23,7 +23,7 @@ export const makerReferencesOf = ({
 export const madeForReferenceOf = (
   sandbox: Pick<Sandbox, 'metadata'>,
 ): OwnerReference | undefined =>
-  makerReferencesOf(sandbox).find(({ controller }) => controller === true);
+  conversationReferencesOf(sandbox).find(({ controller }) => controller === true);
 
 /** Whether a sandbox has an owner reference to the conversation, and the same owner. */
 export const isNamedBy = (
@@ -31,7 +31,7 @@ export const isNamedBy = (
   sandbox: Described,
 ): boolean =>
   sandbox.spec.owner === spec.owner &&
-  makerReferencesOf(sandbox).some(({ uid }) => uid === metadata.uid);
+  conversationReferencesOf(sandbox).some(({ uid }) => uid === metadata.uid);
 
 /**
  * Whether a sandbox is the one that the status of the conversation names. After the deletion of

@@ -6,7 +6,7 @@ export const kebabCase = (reason: string): string =>
  * Remedies for codes of a failed start that the owner of the conversation can fix. Every other code
  * needs the operators of the service. A table of docs/reasons.md has the same sentences.
  */
-export const ownerMends: Readonly<Record<string, string>> = {
+export const ownerRemedies: Readonly<Record<string, string>> = {
   SandboxNotFound: 'Start again without naming a sandbox.',
   SandboxNameTaken: 'Start again.',
   SandboxDeleted: 'Start again.',
@@ -23,10 +23,10 @@ export const ownerMends: Readonly<Record<string, string>> = {
   AgentRefused: 'Start again with another message or model.',
 };
 
-const mendsByWireReason: ReadonlyMap<string, string> = new Map(
-  Object.entries(ownerMends).map(([code, mend]) => [kebabCase(code), mend]),
+const remediesByWireReason: ReadonlyMap<string, string> = new Map(
+  Object.entries(ownerRemedies).map(([code, remedy]) => [kebabCase(code), remedy]),
 );
 
 /** The remedy for a reason in kebab-case; undefined where the owner can do nothing. */
-export const ownerMendOf = (wireReason: string): string | undefined =>
-  mendsByWireReason.get(wireReason);
+export const ownerRemedyOf = (wireReason: string): string | undefined =>
+  remediesByWireReason.get(wireReason);

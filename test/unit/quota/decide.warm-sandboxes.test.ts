@@ -6,10 +6,13 @@ import type { Slot } from '../../../src/quota/slot.ts';
 import { quotaCaps } from '../../../src/quota/caps.ts';
 import { quotaRules } from '../../../src/quota/rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
-import { aQuota, aSlot, aSpare, noonMs } from '../../support/builders.ts';
+import { aQuota, aSlot, aWarmSandbox, noonMs } from '../../support/builders.ts';
 
-const spare = (uid: string, state: 'running' | 'suspended' = 'running', more: Partial<Slot> = {}) =>
-  aSlot(uid, state, { owner: '', spare: true, idleSince: 0, stored: true, ...more });
+const warmSandbox = (
+  uid: string,
+  state: 'running' | 'suspended' = 'running',
+  more: Partial<Slot> = {},
+) => aSlot(uid, state, { owner: '', warmSandbox: true, idleSince: 0, stored: true, ...more });
 
 const snapshotOf = (
   slots: readonly Slot[],
@@ -25,25 +28,30 @@ const said = (step: Decision | undefined): string =>
   step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`;
 const ofNamespace = { scope: 'Namespace' } as const;
 
-describe('a spare of a pool', () => {
+describe('a warm sandbox of a pool', () => {
   const cases: [string, readonly Slot[], readonly Partial<ConversationQuotaSpec>[], string][] = [
-    ['is admitted without a quota', [spare('s', 'suspended')], [], 'admit s'],
-    ['counts against no owner', [spare('s', 'suspended'), spare('t')], [{ limit: 1 }], 'admit s'],
+    ['is admitted without a quota', [warmSandbox('s', 'suspended')], [], 'admit s'],
+    [
+      'counts against no owner',
+      [warmSandbox('s', 'suspended'), warmSandbox('t')],
+      [{ limit: 1 }],
+      'admit s',
+    ],
     [
       'counts in its namespace',
-      [spare('s', 'suspended'), spare('t')],
+      [warmSandbox('s', 'suspended'), warmSandbox('t')],
       [{ ...ofNamespace, limit: 1 }],
       'nothing',
     ],
     [
       'takes no room from a newcomer',
-      [aSlot('a', 'waiting'), spare('s', 'suspended')],
+      [aSlot('a', 'waiting'), warmSandbox('s', 'suspended')],
       [{ ...ofNamespace, limit: 1 }],
       'admit a',
     ],
     [
       'is evicted before everything that an owner has',
-      [aSlot('a', 'running', { activeSince: 1 }), spare('s'), aSlot('b', 'waiting')],
+      [aSlot('a', 'running', { activeSince: 1 }), warmSandbox('s'), aSlot('b', 'waiting')],
       [{ ...ofNamespace, limit: 2 }],
       'evict s',
     ],
@@ -51,7 +59,7 @@ describe('a spare of a pool', () => {
       'is evicted for a bare resume',
       [
         aSlot('a', 'running', { activeSince: 1 }),
-        spare('s'),
+        warmSandbox('s'),
         aSlot('b', 'waiting', { bare: true }),
       ],
       [{ ...ofNamespace, limit: 2 }],
@@ -59,19 +67,19 @@ describe('a spare of a pool', () => {
     ],
     [
       'has no minimum time in which it is protected',
-      [spare('s', 'running', { activeSince: 1_000 }), aSlot('b', 'waiting')],
+      [warmSandbox('s', 'running', { activeSince: 1_000 }), aSlot('b', 'waiting')],
       [{ ...ofNamespace, limit: 1, minActiveSeconds: 3_600 }],
       'evict s',
     ],
     [
       'evicts nothing',
-      [aSlot('a', 'running'), spare('s', 'suspended')],
+      [aSlot('a', 'running'), warmSandbox('s', 'suspended')],
       [{ ...ofNamespace, limit: 1 }],
       'nothing',
     ],
     [
       'waits behind automatic resumes',
-      [aSlot('a', 'resumable', { resumesAt: 0 }), spare('s', 'suspended')],
+      [aSlot('a', 'resumable', { resumesAt: 0 }), warmSandbox('s', 'suspended')],
       [{ ...ofNamespace, limit: 1 }],
       'admit a',
     ],
@@ -79,25 +87,25 @@ describe('a spare of a pool', () => {
       (onExceeded): typeof cases => [
         [
           `makes room for a start under ${onExceeded}`,
-          [spare('s'), spare('t'), aSlot('b', 'waiting')],
+          [warmSandbox('s'), warmSandbox('t'), aSlot('b', 'waiting')],
           [{ ...ofNamespace, limit: 2, onExceeded }],
           'evict s',
         ],
         [
           `makes room for a bare resume under ${onExceeded}`,
-          [aSlot('a', 'running'), spare('s'), aSlot('b', 'waiting', { bare: true })],
+          [aSlot('a', 'running'), warmSandbox('s'), aSlot('b', 'waiting', { bare: true })],
           [{ ...ofNamespace, limit: 2, onExceeded }],
           'evict s',
         ],
         [
           `makes room for an automatic resume under ${onExceeded}`,
-          [aSlot('a', 'running'), spare('s'), aSlot('b', 'resumable', { owner: 'bob' })],
+          [aSlot('a', 'running'), warmSandbox('s'), aSlot('b', 'resumable', { owner: 'bob' })],
           [{ ...ofNamespace, limit: 2, onExceeded }],
           'evict s',
         ],
         [
           `makes room for no more starts than there are under ${onExceeded}`,
-          [aSlot('f', 'freeing'), spare('s'), aSlot('b', 'waiting')],
+          [aSlot('f', 'freeing'), warmSandbox('s'), aSlot('b', 'waiting')],
           [{ ...ofNamespace, limit: 2, onExceeded }],
           'nothing',
         ],
@@ -105,25 +113,25 @@ describe('a spare of a pool', () => {
     ),
     [
       'goes alone where a limit is lowered, before what owners have',
-      [aSlot('a', 'running'), spare('s')],
+      [aSlot('a', 'running'), warmSandbox('s')],
       [{ ...ofNamespace, limit: 1, onExceeded: 'Queue' }],
       'evict s',
     ],
     [
       'is no reason to reject a start',
-      [aSlot('a', 'running'), spare('s'), aSlot('b', 'waiting')],
+      [aSlot('a', 'running'), warmSandbox('s'), aSlot('b', 'waiting')],
       [{ ...ofNamespace, limit: 2, onExceeded: 'Reject' }],
       'evict s',
     ],
     [
       'saves no start from the rejection that the sandboxes of owners demand',
-      [aSlot('a', 'running'), spare('s'), aSlot('b', 'waiting')],
+      [aSlot('a', 'running'), warmSandbox('s'), aSlot('b', 'waiting')],
       [{ ...ofNamespace, limit: 1, onExceeded: 'Reject' }],
       'reject b',
     ],
     [
       'is admitted beside a sandbox that only its owner keeps waiting',
-      [aSlot('a', 'running'), aSlot('b', 'waiting'), spare('s', 'suspended')],
+      [aSlot('a', 'running'), aSlot('b', 'waiting'), warmSandbox('s', 'suspended')],
       [
         { ...ofNamespace, limit: 3 },
         { limit: 1, onExceeded: 'Queue' },
@@ -132,19 +140,19 @@ describe('a spare of a pool', () => {
     ],
     [
       'is admitted beside an automatic resume that only its owner keeps waiting',
-      [aSlot('a', 'running'), aSlot('b', 'resumable'), spare('s', 'suspended')],
+      [aSlot('a', 'running'), aSlot('b', 'resumable'), warmSandbox('s', 'suspended')],
       [{ ...ofNamespace, limit: 3 }, { limit: 1 }],
       'admit s',
     ],
     [
       'is admitted during the delay of an automatic resume',
-      [aSlot('b', 'resumable', { resumesAt: 70_000 }), spare('s', 'suspended')],
+      [aSlot('b', 'resumable', { resumesAt: 70_000 }), warmSandbox('s', 'suspended')],
       [{ ...ofNamespace, limit: 1 }],
       'admit s',
     ],
     [
       'counts against no maxSandboxes',
-      [spare('s'), spare('t'), aSlot('b', 'waiting', { undecided: true })],
+      [warmSandbox('s'), warmSandbox('t'), aSlot('b', 'waiting', { undecided: true })],
       [{ ...ofNamespace, limit: 9, maxSandboxes: 2 }],
       'admit b',
     ],
@@ -153,41 +161,46 @@ describe('a spare of a pool', () => {
     expect(said(decide(snapshotOf(slots, ...quotas), 10_000))).toBe(expected);
   });
 
-  it('leaves no trace in the group of spares once an owner has claimed it', () => {
-    const snapshot = snapshotOf([spare('s'), aSlot('a', 'waiting')], { limit: 1 });
+  it('leaves no trace in the group of warm sandboxes once an owner has claimed it', () => {
+    const snapshot = snapshotOf([warmSandbox('s'), aSlot('a', 'waiting')], { limit: 1 });
     snapshot.put(aSlot('s', 'starting', { owner: 'alice' }));
-    expect(snapshot.spares.isEmpty).toBe(true);
+    expect(snapshot.warmSandboxes.isEmpty).toBe(true);
     expect(snapshot.owner('alice')?.load.taken).toBe(1);
     expect(snapshot.all.load.taken).toBe(1);
     expect(said(decide(snapshot, 10_000))).toBe('nothing');
   });
 
   const claims: [string, readonly Slot[], readonly Partial<ConversationQuotaSpec>[], boolean][] = [
-    ['by an owner with room', [spare('s')], [{ limit: 1 }], true],
-    ['by an owner without a slot left', [spare('s'), aSlot('a', 'running')], [{ limit: 1 }], false],
-    ['by an owner whose quota is 0', [spare('s')], [{ limit: 0 }], false],
+    ['by an owner with room', [warmSandbox('s')], [{ limit: 1 }], true],
+    [
+      'by an owner without a slot left',
+      [warmSandbox('s'), aSlot('a', 'running')],
+      [{ limit: 1 }],
+      false,
+    ],
+    ['by an owner whose quota is 0', [warmSandbox('s')], [{ limit: 0 }], false],
     [
       'in a full namespace, of which it is a part',
-      [spare('s'), aSlot('a', 'running', { owner: 'bob' })],
+      [warmSandbox('s'), aSlot('a', 'running', { owner: 'bob' })],
       [{ ...ofNamespace, limit: 2 }],
       true,
     ],
     [
       'while another owner waits for its place',
-      [spare('s'), aSlot('b', 'waiting', { owner: 'bob' })],
+      [warmSandbox('s'), aSlot('b', 'waiting', { owner: 'bob' })],
       [{ ...ofNamespace, limit: 1 }],
       false,
     ],
     [
       'beside another owner who waits, where there is a place for both',
-      [spare('s'), spare('t'), aSlot('b', 'waiting', { owner: 'bob' })],
+      [warmSandbox('s'), warmSandbox('t'), aSlot('b', 'waiting', { owner: 'bob' })],
       [{ ...ofNamespace, limit: 2 }],
       true,
     ],
     [
       'beside another owner who waits for a limit of that owner alone',
       [
-        spare('s'),
+        warmSandbox('s'),
         aSlot('a', 'running', { owner: 'bob' }),
         aSlot('b', 'waiting', { owner: 'bob' }),
       ],
@@ -196,23 +209,23 @@ describe('a spare of a pool', () => {
     ],
     [
       'beyond a limit that was lowered',
-      [spare('s'), aSlot('a', 'running', { owner: 'bob' })],
+      [warmSandbox('s'), aSlot('a', 'running', { owner: 'bob' })],
       [{ ...ofNamespace, limit: 1 }],
       false,
     ],
     [
       'in the place of an earlier start of the same owner',
-      [spare('s'), aSlot('a', 'waiting')],
+      [warmSandbox('s'), aSlot('a', 'waiting')],
       [{ limit: 1 }],
       false,
     ],
     [
       'beside an earlier start of the same owner, where the owner has room for both',
-      [spare('s'), aSlot('a', 'waiting')],
+      [warmSandbox('s'), aSlot('a', 'waiting')],
       [{ limit: 2 }],
       true,
     ],
-    ['beside other starts without any quota', [spare('s'), aSlot('a', 'waiting')], [], true],
+    ['beside other starts without any quota', [warmSandbox('s'), aSlot('a', 'waiting')], [], true],
   ];
   it.each(claims)('may be claimed or not %s', (_, slots, quotas, expected) => {
     expect(snapshotOf(slots, ...quotas).mayClaim('alice')).toBe(expected);
@@ -223,14 +236,14 @@ describe('a spare of a pool', () => {
       [
         aSlot('a', 'running', { owner: 'bob' }),
         aSlot('x', 'resumable', { resumesAt: 70_000, unfinished: true }),
-        spare('s'),
+        warmSandbox('s'),
       ],
       { ...ofNamespace, limit: 2, onExceeded: 'Queue' },
     );
     expect(said(decide(snapshot, 10_000))).toBe('nothing');
     expect(wakeAt(snapshot, 10_000)).toBe(70_000);
     expect(said(decide(snapshot, 70_000))).toBe('evict s');
-    snapshot.put(spare('s', 'suspended'));
+    snapshot.put(warmSandbox('s', 'suspended'));
     expect(said(decide(snapshot, 70_001))).toBe('admit x');
   });
 
@@ -240,7 +253,7 @@ describe('a spare of a pool', () => {
     );
     const snapshot = new Snapshot({ burst: 1, intervalMs: 1_000 });
     snapshot.setRules(quotaRules([aQuota('q', { ...ofNamespace, limit: 2, onExceeded: 'Queue' })]));
-    for (const slot of [...resumable, spare('s')]) snapshot.put(slot);
+    for (const slot of [...resumable, warmSandbox('s')]) snapshot.put(slot);
     expect(said(decide(snapshot, 10_000))).toBe('admit x');
     snapshot.put(aSlot('x', 'starting', { owner: 'x' }));
     expect(said(decide(snapshot, 10_000))).toBe('nothing');
@@ -250,34 +263,37 @@ describe('a spare of a pool', () => {
 
   it('is room in a forecast', () => {
     const limit = { ...ofNamespace, limit: 2, onExceeded: 'Queue' } as const;
-    expect(forecast(snapshotOf([spare('s'), spare('t')], limit), undefined, 10_000).outcome).toBe(
-      'admitted',
-    );
+    expect(
+      forecast(snapshotOf([warmSandbox('s'), warmSandbox('t')], limit), undefined, 10_000).outcome,
+    ).toBe('admitted');
   });
 
   it('names no preemptor, because nothing of an owner is paused', () => {
-    const snapshot = snapshotOf([spare('s'), aSlot('b', 'waiting')], { ...ofNamespace, limit: 1 });
+    const snapshot = snapshotOf([warmSandbox('s'), aSlot('b', 'waiting')], {
+      ...ofNamespace,
+      limit: 1,
+    });
     expect(decide(snapshot, 10_000)).toMatchObject({ kind: 'evict', preemptor: undefined });
   });
 
   it('leaves room for stored sandboxes of owners', () => {
-    const slots = [spare('s'), spare('t'), aSlot('a', 'running', { stored: true })];
-    expect(snapshotOf(slots, { ...ofNamespace, maxSandboxes: 3 }).roomForSpares).toBe(2);
-    expect(snapshotOf(slots, { maxSandboxes: 1 }).roomForSpares).toBe(Infinity);
+    const slots = [warmSandbox('s'), warmSandbox('t'), aSlot('a', 'running', { stored: true })];
+    expect(snapshotOf(slots, { ...ofNamespace, maxSandboxes: 3 }).roomForWarmSandboxes).toBe(2);
+    expect(snapshotOf(slots, { maxSandboxes: 1 }).roomForWarmSandboxes).toBe(Infinity);
   });
 
   it('is no newcomer, and no time limit of its template counts', () => {
     const limits = { idleTimeout: '1s', maxActiveTime: '1s', startDeadline: '1s' };
     const facts = { conversations: [], limits, now: noonMs + 3_600_000 };
-    expect(classify({ ...facts, sandbox: aSpare('s') })).toMatchObject({
+    expect(classify({ ...facts, sandbox: aWarmSandbox('s') })).toMatchObject({
       owner: '',
-      spare: true,
+      warmSandbox: true,
       state: 'running',
       taken: true,
       expiry: undefined,
     });
     expect(
-      classify({ ...facts, sandbox: aSpare('s', { replicas: 0, conditions: [] }) }),
+      classify({ ...facts, sandbox: aWarmSandbox('s', { replicas: 0, conditions: [] }) }),
     ).toMatchObject({ state: 'suspended', taken: false, undecided: false });
   });
 });

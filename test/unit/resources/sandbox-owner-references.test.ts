@@ -3,8 +3,8 @@ import {
   isInSandbox,
   isMadeFor,
   isNamedBy,
-  makerReferencesOf,
-} from '../../../src/resources/sandbox-makers.ts';
+  conversationReferencesOf,
+} from '../../../src/resources/sandbox-owner-references.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
 
@@ -75,5 +75,5 @@ it.each<[string, Sandbox, { made: boolean; named: boolean; inside: boolean }]>([
 });
 
 it('finds no conversation in references to other kinds', () => {
-  expect(makerReferencesOf(made({ reference: { kind: 'SandboxPool' } }))).toEqual([]);
+  expect(conversationReferencesOf(made({ reference: { kind: 'SandboxPool' } }))).toEqual([]);
 });
