@@ -21,9 +21,9 @@ it.each([
 });
 
 it('refuses a word of the API in documents alone, outside code font', () => {
-  expect(messagesIn('// The warm sandbox is claimed.')).toEqual([]);
+  expect(messagesIn('// The spare is claimed.')).toEqual([]);
   expect(messagesIn('The reason `Spare`.', false)).toEqual([]);
-  expect(messagesIn('The warm sandbox is claimed.', false)).toEqual([
+  expect(messagesIn('The spare is claimed.', false)).toEqual([
     '"spare" is out of use: warm sandbox',
   ]);
 });
