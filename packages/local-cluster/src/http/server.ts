@@ -13,6 +13,7 @@ import { type PlaneResponse, errorResponse } from '../api/request.ts';
 import { internalError, StatusError, tooLarge, unauthorized } from '../api/status-error.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import { createCertificate, type Certificate } from './credentials.ts';
+import { jsonOfProtobuf, protobufType } from './protobuf.ts';
 
 /**
  * Sends a stream chunk by chunk, as fast as the client reads. The connection of a client that reads
@@ -53,10 +54,9 @@ async function sendStream(
 
 /**
  * Reads the body.
- * @throws StatusError 413 when the body exceeds the limit; the rest then remains
- * unread
+ * @throws StatusError 413 when the body exceeds the limit; the rest then remains unread
  */
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes)
     throw tooLarge(`limit is ${maxBytes}`);
   const chunks: Buffer[] = [];
@@ -66,7 +66,7 @@ async function readBody(request: IncomingMessage, maxBytes: number): Promise<str
     if (bytes > maxBytes) throw tooLarge(`limit is ${maxBytes}`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 export interface ApiServerOptions {
@@ -121,13 +121,22 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     )
       throw unauthorized();
     const { method = 'GET' } = request;
-    const body = method === 'GET' || method === 'HEAD' ? '' : await readBody(request, maxBodyBytes);
+    const bytes =
+      method === 'GET' || method === 'HEAD'
+        ? Buffer.alloc(0)
+        : await readBody(request, maxBodyBytes);
     const { accept, 'content-type': contentType, 'user-agent': userAgent } = request.headers;
+    const binary = bytes.length > 0 && contentType?.startsWith(protobufType) === true;
+    const body = binary ? jsonOfProtobuf(bytes) : bytes.toString('utf8');
     return plane.handle({
       method,
       path,
       query: new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1)),
-      headers: { accept, 'content-type': contentType, 'user-agent': userAgent },
+      headers: {
+        accept,
+        'content-type': binary ? 'application/json' : contentType,
+        'user-agent': userAgent,
+      },
       signal,
       ...(body === '' ? {} : { body }),
     });
