@@ -42,6 +42,13 @@ function configFailure(name: string, text: string): Failure {
       message: `A subPath that the container ${name} mounts can't be prepared.`,
       policy: FailurePolicy.template,
     };
+  // The node of the local cluster supports a part of the fields of a pod.
+  if (/\bsupport(?:s|ed)\b/.test(text))
+    return {
+      code,
+      message: `The container ${name} can't run on this node: ${text}.`,
+      policy: FailurePolicy.template,
+    };
   const message = `The container ${name} names a Secret, ConfigMap or key that does not exist.`;
   return { code, message, policy: FailurePolicy.environment };
 }

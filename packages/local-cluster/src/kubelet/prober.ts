@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { connect } from 'node:net';
 import type { Container } from '@conversation-operator/kube/core';
 
 type Probe = NonNullable<Container['readinessProbe']>;
@@ -25,19 +26,47 @@ export function portOf(port: unknown, container: Container): number | undefined 
 /** Returns the reason why a probe is not supported; undefined for a supported probe. */
 export function probeError(probe: Probe | undefined, container: Container): string | undefined {
   if (probe === undefined) return undefined;
-  const { httpGet } = probe;
-  if (httpGet === undefined) return 'only httpGet probes are supported';
-  return portOf(httpGet.port, container) === undefined
-    ? `a probe names the port ${String(httpGet.port)}, which the container does not have`
+  const target = probe.httpGet ?? probe.tcpSocket;
+  if (target === undefined) return 'only httpGet and tcpSocket probes are supported';
+  return portOf(target.port, container) === undefined
+    ? `a probe names the port ${String(target.port)}, which the container does not have`
     : undefined;
 }
 
-/** Runs a check; a status from 200 to 399 is a success. Never rejects. */
-function runProbe(
-  { httpGet, timeoutSeconds = 1 }: Probe,
+/** Runs a check; a status from 200 to 399, or a connection, is a success. Never rejects. */
+function runProbe(probe: Probe, target: ProbeTarget): Promise<ProbeOutcome> {
+  const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
+  return probe.httpGet === undefined
+    ? checkTcp(probe.tcpSocket, target, timeoutMs)
+    : checkHttp(probe.httpGet, target, timeoutMs);
+}
+
+function checkTcp(
+  tcpSocket: Probe['tcpSocket'],
   { container, podIP }: ProbeTarget,
+  timeoutMs: number,
 ): Promise<ProbeOutcome> {
-  if (httpGet === undefined) return Promise.resolve({ ok: false, detail: 'not supported' });
+  const host = tcpSocket?.host ?? podIP;
+  const port = portOf(tcpSocket?.port, container) ?? 0;
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: timeoutMs });
+    const end = (outcome: ProbeOutcome) => {
+      socket.destroy();
+      resolve(outcome);
+    };
+    socket.once('connect', () => end({ ok: true, detail: '' }));
+    socket.once('timeout', () =>
+      end({ ok: false, detail: `dial tcp ${host}:${port}: i/o timeout` }),
+    );
+    socket.once('error', (error) => end({ ok: false, detail: error.message }));
+  });
+}
+
+function checkHttp(
+  httpGet: NonNullable<Probe['httpGet']>,
+  { container, podIP }: ProbeTarget,
+  timeoutMs: number,
+): Promise<ProbeOutcome> {
   const { host, path = '/', port, scheme, httpHeaders = [] } = httpGet;
   const options = {
     host: host ?? podIP,
@@ -47,7 +76,7 @@ function runProbe(
     // process.
     agent: false,
     rejectUnauthorized: false,
-    signal: AbortSignal.timeout(timeoutSeconds * 1000),
+    signal: AbortSignal.timeout(timeoutMs),
     headers: {
       'User-Agent': 'kube-probe/1.34',
       Accept: '*/*',

@@ -41,7 +41,7 @@ describe('pods as processes', () => {
     await machine.create(
       podOf('silent', {
         ...shell('sleep 60'),
-        readinessProbe: { httpGet: { port: 8000 }, periodSeconds: 1 },
+        readinessProbe: { tcpSocket: { port: 8000 }, periodSeconds: 1 },
       }),
     );
     const pod = await machine.until(

@@ -166,6 +166,13 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
     'by number',
   ],
   [
+    'a probe that the node does not know',
+    waiting('CreateContainerConfigError', 'only httpGet and tcpSocket probes are supported'),
+    'ContainerConfigError',
+    'template',
+    'only httpGet and tcpSocket probes are supported',
+  ],
+  [
     'a mount whose path leaves its volume',
     waiting(
       'CreateContainerConfigError',
