@@ -94,6 +94,8 @@ const startFailure = (name: string, loops: boolean): Failure => ({
   policy: loops ? FailurePolicy.template : FailurePolicy.transient,
 });
 
+const sigkillExitCode = 137;
+
 function crashFailure(
   { name, restartCount, state, lastState }: CachedContainerStatus,
   mayEnd: boolean,
@@ -118,7 +120,9 @@ function crashFailure(
     case 'ContainerCannotRun':
       return startFailure(name, loops);
     default: {
-      const message = `The container ${name} ended ${restartCount === 1 ? 'once' : `${restartCount} times, the last time`} with exit code ${ended.exitCode}.`;
+      // containerd loses the event of an OOM kill at times, and has the reason "Error" then.
+      const hint = ended.exitCode === sigkillExitCode ? ' (killed, maybe for lack of memory)' : '';
+      const message = `The container ${name} ended ${restartCount === 1 ? 'once' : `${restartCount} times, the last time`} with exit code ${ended.exitCode}${hint}.`;
       return { code: FailureCode.crashLoop, message, policy };
     }
   }

@@ -104,6 +104,8 @@ export async function unrestrictNamespace(): Promise<void> {
 export interface Cause {
   readonly name: string;
   readonly code: string;
+  /** Code where the runtime does not report the cause. */
+  readonly otherCode?: string;
   /** Matches the message of the start task. */
   readonly says: RegExp;
   readonly container?: object;
@@ -159,6 +161,8 @@ export const causes: readonly Cause[] = [
   {
     name: 'an agent that wants more memory than its limit',
     code: 'OutOfMemory',
+    // containerd loses the event of an OOM kill at times (containerd issues 8180 and 8893).
+    otherCode: 'CrashLoop',
     says: /memory/,
     container: {
       command: [

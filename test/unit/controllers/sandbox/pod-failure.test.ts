@@ -243,6 +243,13 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
     'permanent',
   ],
   [
+    'an OOM kill that the runtime does not report',
+    crashing(3, { exitCode: 137, reason: 'Error' }),
+    'CrashLoop',
+    'permanent',
+    'exit code 137 (killed, maybe for lack of memory)',
+  ],
+  [
     'a container without enough memory',
     crashing(3, { exitCode: 137, reason: 'OOMKilled' }),
     'OutOfMemory',
