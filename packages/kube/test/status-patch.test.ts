@@ -35,7 +35,6 @@ const onlyWhereBothAre = (one: Fields, other: Fields): Fields =>
     }),
   );
 
-/** The status after a patch. */
 function after(stored: Fields, patch: JsonPatch): Fields {
   const document = { metadata: { resourceVersion: '6' }, status: structuredClone(stored) };
   return jsonPatch.applyPatch(document, structuredClone(patch) as Operation[], true, true, false)

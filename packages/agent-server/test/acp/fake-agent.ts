@@ -23,7 +23,6 @@ function isFirst(what: string): boolean {
   writeFileSync(path, '');
   return true;
 }
-/** Keeps a message in the state of a session. */
 const remember = (sessionId: string, sessionUpdate: string, text: string) =>
   appendFileSync(
     history(sessionId),

@@ -18,7 +18,7 @@ class Loop {
   });
   readonly order: string[] = [];
 
-  /** Work of an owner that takes so long. Resolves to when it was done. */
+  /** Runs work of this cost for an owner; resolves to the time of its end. */
   async work(owner: string, costMs: number): Promise<number> {
     return this.scheduler.run(owner, () => {
       this.ms += costMs;

@@ -1,9 +1,6 @@
 import { isReal } from './support/server.ts';
 
-/**
- * `it` defines a case that the embedded server fails. One that begins to hold is reported, so that
- * the list stays true.
- */
+/** `it` defines a case that the embedded server fails; one that begins to pass is reported. */
 const exception = (why: string) => ({ why, it: isReal ? it : it.failing });
 
 /** Where the embedded API server differs from a real one, and is meant to: five at most. */

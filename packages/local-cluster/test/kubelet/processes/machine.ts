@@ -29,10 +29,7 @@ export const podOf = (
   spec: { containers: [{ name: 'main', image: 'server', ...container }], ...spec },
 });
 
-/**
- * Processes that carry a text in their environment or command line: a test's data folder is in
- * both.
- */
+/** Processes with a text in their environment or command line, as a test's data folder is. */
 export async function processesWith(text: string): Promise<readonly number[]> {
   const found: number[] = [];
   for (const entry of await readdir('/proc')) {
