@@ -51,11 +51,8 @@ export interface AgentNetworkOptions {
   readonly outcomeOf?: (
     command: string,
   ) => Partial<AgentCommandResult> & { readonly tookMs?: number };
-  /**
-   * Steps that run independently of their call. Absent: each step is one long call, by `outcomeOf`.
-   */
+  /** Steps that run independently of their call; absent: each is one long call, by `outcomeOf`. */
   readonly steps?: SandboxSteps | undefined;
-  /** An agent takes a command from this process. */
   readonly onCommand?: (process: AgentProcess, command: string) => void;
 }
 
@@ -439,7 +436,6 @@ export class SimulatedAgentClient implements AgentClient {
     );
   }
 
-  /** One request and its answer. */
   #reach<T>(
     what: string,
     endpoint: AgentEndpoint,

@@ -23,7 +23,6 @@ export interface ApproversOptions {
   readonly answersLate: boolean;
 }
 
-/** Question of an agent, with the name of its conversation. */
 interface OpenQuestion {
   readonly name: string;
   readonly id: string;
@@ -32,8 +31,7 @@ interface OpenQuestion {
 const namespace = 'default';
 
 /**
- * Whether the answers to the questions of a conversation come by its resource alone; the people of
- * other conversations answer the agent itself.
+ * Whether a conversation's questions are answered by its resource alone, not at the agent itself.
  */
 export const isAnsweredByResource = (name: string): boolean => /[0-7]$/.test(name);
 
@@ -82,7 +80,6 @@ export class Approvers {
     return question && this.#answerTwice(question, random);
   }
 
-  /** Answers each question that an agent asks now. */
   answerAll(): void {
     const questions = this.#questions;
     const random = this.#options.random.fork('late answers');

@@ -4,8 +4,7 @@ import type { Cluster } from './cluster.ts';
 import { isIn, isMadeFor, conversationReferences } from './made-for.ts';
 
 /**
- * Nothing can run any more in a sandbox that was made for a conversation, when the starts of all
- * that are in it have failed.
+ * Nothing can run any more in a conversation's sandbox when the starts of all in it have failed.
  */
 export function isFailedStart(
   { conversations }: Pick<Cluster, 'conversations'>,

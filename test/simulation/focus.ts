@@ -113,8 +113,7 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
     traits: { longJumps: true, startDeadline: '2m', outages: false },
   },
   /**
-   * Sandboxes that have run lose their pods while no node has room, for longer than a start may
-   * take.
+   * Sandboxes that have run lose their pods while no node has room for longer than a start takes.
    */
   outages: {
     blows: ['evict', 'crash agent', 'lose node'],

@@ -35,10 +35,7 @@ interface Batch {
  */
 const seedsPerWorker = 100;
 
-/**
- * Runs many seeds over several workers. The run ends at the first seed that fails, unless
- * `keepGoing` is set, and shows how to replay it.
- */
+/** Runs seeds over several workers until one fails, unless `keepGoing`; shows how to replay it. */
 async function runMany({ first, count, workers, options, keepGoing }: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];

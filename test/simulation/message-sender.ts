@@ -27,10 +27,7 @@ export interface MessageSenderOptions {
 
 const namespace = 'default';
 
-/**
- * Users who send messages to conversations that run, start or are paused, as `send-message` does
- * for them.
- */
+/** Users who send messages to running, starting or paused conversations, as `send-message` does. */
 export class MessageSender {
   readonly #options: MessageSenderOptions;
   readonly #client: HttpKubeClient;
@@ -70,7 +67,6 @@ export class MessageSender {
     }
   }
 
-  /** Sends one message, as `send-message` does. */
   async send(conversation: Conversation): Promise<void> {
     const number = this.#count++;
     try {

@@ -12,10 +12,7 @@ export interface NamespaceClusterOptions {
   readonly leaseName: string;
 }
 
-/**
- * One namespace of a cluster as its users, its node and its checks see it: under the name
- * `default`, without objects of other namespaces, and with the Lease of its shard alone.
- */
+/** A cluster's namespace under the name `default`, with its own objects and its shard's Lease. */
 export class NamespaceCluster implements Cluster {
   readonly #options: NamespaceClusterOptions;
   readonly #renamed = new WeakMap<KubeObject, KubeObject>();

@@ -77,8 +77,7 @@ export class Notifications {
   }
 
   /**
-   * Notifications by an attacker with the key of a sandbox, or by a gateway that is confused: about
-   * wrong sandboxes, and many at once.
+   * Forged notifications by a key holder or a confused gateway: about wrong sandboxes, and many.
    */
   #forge(): void {
     const { cluster, random, scheduler, onForged } = this.#options;

@@ -42,8 +42,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
 }
 
 /**
- * The acts of a run, one after the other: trouble, rest, and in a shared world ordinary use while
- * nothing goes wrong, and rest again.
+ * The acts of a run: trouble, rest, and in a shared world ordinary use without faults, and rest.
  */
 class Play {
   /** One for each namespace. */

@@ -29,8 +29,7 @@ export function works(conversation: Conversation): boolean {
 }
 
 /**
- * Whether the conversation has unfinished work. An agent that waits for a person has nothing to do
- * until that person answers.
+ * Whether the conversation has unfinished work other than that of an agent waiting for a person.
  */
 export function isUnfinished(conversation: Conversation): boolean {
   const asks =

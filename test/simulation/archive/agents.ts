@@ -6,7 +6,6 @@ import type { Random } from '../random.ts';
 import type { Trace } from '../trace.ts';
 import type { IoScheduler } from './io-scheduler.ts';
 
-/** An event that an agent has written. */
 export interface WrittenEvent {
   readonly id: string;
   readonly json: string;
@@ -132,7 +131,6 @@ export class AgentNetwork implements Pick<AgentEvents, 'search'> {
   readonly #agents = new Map<string, ModelAgent>();
   readonly #scheduler: IoScheduler;
   readonly #trace: Trace;
-  /** Called after each page. */
   onPage: (agent: ModelAgent, isLast: boolean) => void = () => undefined;
 
   constructor(scheduler: IoScheduler, trace: Trace) {

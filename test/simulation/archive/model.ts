@@ -35,16 +35,12 @@ export interface ModelOutcome {
 /** A folder in memory where the system has one, because each write is synced. */
 const folder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 const maxSteps = 200_000;
-/**
- * Time in which everything recovers from the last fault: late writes, back-offs, timed out steps.
- */
+/** Time to recover from the last fault: late writes, back-offs, timed out steps. */
 const recoveryMs = 8 * 60_000;
 /** Time in which orphans are seen by sweeps for more than a day. */
 const sweepMs = 26 * 3_600_000;
 const maxPlaces = 8;
-/**
- * Minimum time for which the clock of an operator is right between two moments, in milliseconds.
- */
+/** Minimum time in milliseconds for which an operator's clock is right between two jumps. */
 const clockRestMs = 30_000;
 /** Age from which an event is archived, without faults and behind one short fault. */
 const archivedAfterMs = 31_000;
