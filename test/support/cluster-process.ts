@@ -11,8 +11,7 @@ import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 
 /**
- * An embedded cluster without operator and gateway, as a cluster of another product. Prints
- * `ready`; SIGTERM ends it and its pods.
+ * An embedded cluster alone, as of another product. Prints `ready`; SIGTERM ends it and its pods.
  */
 const [dataDir = '', agentProgram = ''] = process.argv.slice(2);
 const namespace = 'default';

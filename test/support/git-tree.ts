@@ -24,8 +24,7 @@ const identity = Object.fromEntries(
 );
 
 /**
- * A repository in a new folder, with one commit of exactly these entries: also such as git itself
- * would not add. Returns its folder.
+ * A new repository with one commit of these entries, even those git refuses; returns its folder.
  */
 export function repositoryOf(below: string, tree: Tree, branch = 'main'): string {
   const folder = mkdtempSync(join(below, 'repository-'));

@@ -89,13 +89,13 @@ export class Installation extends RestUser {
     this.key = readFileSync(join(this.dataDir, 'api-key'), 'utf8').trim();
   }
 
-  /** As a machine that loses power would: nothing is tidied up. */
+  /** Ends like a machine that loses power, without any clean-up. */
   async kill(): Promise<void> {
     this.#process.kill('SIGKILL');
     await this.#exited;
   }
 
-  /** As Ctrl-C does. Returns the exit code. */
+  /** Stops as Ctrl-C does; returns the exit code. */
   async stop(): Promise<number | null> {
     this.#process.kill('SIGTERM');
     const code = await this.#exited;

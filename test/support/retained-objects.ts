@@ -52,16 +52,13 @@ async function persistently(write: () => Promise<void>): Promise<void> {
 }
 
 /**
- * A conversation in its sandbox, as other controllers and people change both, and the retention
- * controller that deletes them.
+ * A conversation in its sandbox, changed by controllers and people, and the retention controller.
  */
 export class RetainedObjects {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock();
   readonly metrics = createMetrics();
-  /**
-   * Reasons and messages of Events, each with the object's kind and the true time in milliseconds.
-   */
+  /** Reasons and messages of Events, each with the object's kind and true time in milliseconds. */
   readonly events: { readonly kind: string; readonly message: string; readonly atMs: number }[] =
     [];
   /** Successful deletions, with the object as it was. */

@@ -378,10 +378,7 @@ export class TwoOwners {
     };
   }
 
-  /**
-   * The keys that are made for a sandbox. An answer may contain only session keys, in their own
-   * field.
-   */
+  /** The keys of a sandbox. An answer may contain only session keys, in their own field. */
   derivedKeys(sandbox: Sandbox): readonly string[] {
     const { sandboxKeys: keys } = this;
     const { uid } = sandbox.metadata;

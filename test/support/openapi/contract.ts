@@ -101,7 +101,7 @@ export class Contract {
     );
   }
 
-  /** No path, or no such method there. */
+  /** The answer is of no documented path or method. */
   #faultOfNoOperation(answer: SeenAnswer): string | undefined {
     if (![400, 404, 405, 410, 415].includes(answer.status))
       return `no operation is documented there, and it is answered by ${answer.status}`;
