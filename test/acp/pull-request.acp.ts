@@ -16,9 +16,7 @@ const credentials = mkdtempSync(join(tmpdir(), 'acp-pulls-'));
 const hosts = { git: 'git.example.test', models: 'models.example.test' };
 /** Where codex searches for plugins, without which it works. */
 const ownHosts = ['github.com', 'api.github.com', 'chatgpt.com'];
-/**
- * The forge makes it from the name by which it is called, and does not know of the TLS before it.
- */
+/** The forge uses the name by which it is called, and does not know of the TLS before it. */
 const pageUrl = `http://${hosts.git}/${shop}/pulls/1`;
 let forge: Forge;
 let token: ForgeToken;

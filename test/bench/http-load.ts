@@ -5,9 +5,7 @@ export interface Load {
   readonly requestsPerSecond: number;
   /** Milliseconds. */
   readonly latencies: readonly number[];
-  /**
-   * The share of one processor that the load tool itself, which is this process, has used: 0 to 1.
-   */
+  /** The share of one processor that this process, the load tool, has used: 0 to 1. */
   readonly ownShare: number;
 }
 
@@ -17,10 +15,7 @@ export interface LoadOptions {
   readonly request: string | ((turn: number) => string);
   readonly connections: number;
   readonly durationMs: number;
-  /**
-   * Gets the head of each answer that is not good; by default the first of them ends the load with
-   * an error.
-   */
+  /** Gets the head of each failed answer; by default the first one ends the load with an error. */
   readonly onRefusal?: (head: string) => void;
   /** Between an answer and the next request on its connection; 0 by default. */
   readonly pauseMs?: number;

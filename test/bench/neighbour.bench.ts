@@ -140,10 +140,7 @@ interface Times {
 }
 const nothing = (): Times => ({ reads: [], starts: [], refused: [] });
 
-/**
- * Reads and starts of another owner, one after the other, each with a little pause as people and
- * clients make.
- */
+/** Reads and starts of another owner, one by one, with little pauses as clients make them. */
 async function measure(into: Times): Promise<void> {
   const until = performance.now() + phaseMs;
   const repeat = async (

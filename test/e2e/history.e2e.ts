@@ -204,7 +204,6 @@ async function archiveOf(id: string) {
   const condition = status.conditions.find(({ type }) => type === archivedCondition);
   return { events: status.archive?.events ?? 0, reason: condition?.reason };
 }
-/** The keys of the objects of a conversation. */
 const keysOf = async (uid: string) =>
   (await store.keys(bucket)).filter((key) => key.startsWith(`${prefix}/${sandboxes}/${uid}/`));
 

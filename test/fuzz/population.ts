@@ -33,7 +33,7 @@ const broken = {
 };
 const starting = { conditions: [] };
 const unknownIds = ['no such thing', 'never'].map(uuidOf);
-/** Maximum number of maxRemembered deleted objects, and of maxRemembered cursors. */
+/** Maximum number of remembered deleted objects, and of remembered cursors. */
 const maxRemembered = 12;
 
 /** A conversation, with or without a sandbox, in one of the states that there are. */

@@ -41,7 +41,6 @@ const started = z.object({
     }),
   }),
 });
-/** How the start of a conversation has ended. */
 const endOf = (name: string) =>
   eventually(`the start of ${name} over`, async () => {
     const found = started.safeParse(

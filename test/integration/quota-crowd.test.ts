@@ -115,10 +115,7 @@ function announce(url: string): void {
   for (const child of children) if (child.connected) child.send({ url });
 }
 
-/**
- * The processes that are killed, and come back: none, all of one machine with its children, or the
- * operator that leads, of two.
- */
+/** The killed processes, which come back: none, all of one machine, or the leading operator. */
 type Killed = 'nothing' | 'everything' | 'the operator';
 
 async function open(killed: Killed): Promise<Installation | SplitInstallation> {

@@ -186,7 +186,7 @@ describe('a start', () => {
         '{.status.start.errorCode}/{.status.sandboxStatusReason}',
       ),
     ).toBe('Unschedulable/Unschedulable');
-    // The next pod is made of the mended template.
+    // The next pod is made from the corrected template.
     await template('nowhere', { more: { startDeadline: '2m' } });
     expect((await k(`delete pod ${waiting.sandbox_id ?? ''} --wait=false`)).code).toBe(0);
     expect(await up.over(id)).toMatchObject({ status: 'READY', error: null, detail: null });

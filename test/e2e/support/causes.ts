@@ -9,10 +9,7 @@ export const policyName = `${sandboxes}-policy`;
 export const webhookName = `${sandboxes}.webhook.e2e.local`;
 const causeLabel = 'e2e-cause';
 
-/**
- * Limits of a platform in a namespace, or in a cluster that refuses pods: each meant for the pods
- * of one case only.
- */
+/** Creates limits that refuse pods as platforms do, each for the pods of one case only. */
 export async function restrictNamespace(): Promise<void> {
   const inNamespace = {
     namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': sandboxes } },
@@ -119,9 +116,7 @@ const memory = (limit: string) => ({
   resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { memory: limit } },
 });
 
-/**
- * Whatever can be wrong with a template or with the cluster, and the code that a start ends with.
- */
+/** Faults of templates and clusters, each with the code that a start ends with. */
 export const causes: readonly Cause[] = [
   {
     name: 'an image from a registry that does not answer',

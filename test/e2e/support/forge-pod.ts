@@ -24,10 +24,7 @@ export interface ForgeOfCluster {
   readonly target: Target;
 }
 
-/**
- * A real Gitea in a pod of any image with git, curl and Node. Its files are copied into the pod, so
- * that it needs no image of its own.
- */
+/** Gitea in a pod of any image with git, curl and Node; its files are copied into the pod. */
 export async function startForgeOfCluster(
   namespace: string,
   image: string,

@@ -7,8 +7,7 @@ const retryMs = 300;
 const patienceMs = 400_000;
 
 /**
- * Repeats a request as a client does that gets the answer "later", or whose connection breaks;
- * never gives up before `withinMs`.
+ * Repeats a request whose answer is "later" or whose connection breaks, for at least `withinMs`.
  */
 async function persistently(ask: () => Promise<Answer>, withinMs: number): Promise<Answer> {
   const deadline = performance.now() + withinMs;

@@ -229,7 +229,6 @@ async function commit(
   expect(await git(workplace, tree, ['commit', '-q', '-m', 'Work'])).toMatchObject({ code: 0 });
 }
 
-/** Branches of the host. */
 const branches = (repository = 'acme/shop'): readonly string[] =>
   execFileSync('git', ['ls-remote', '--heads', '--tags', host.folderOf(repository)])
     .toString()

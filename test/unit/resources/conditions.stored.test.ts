@@ -12,8 +12,7 @@ const agent = new OpenHandsClient();
 afterAll(() => agent.close());
 
 /**
- * A conversation as another version of the operator has left it: its run is over, and its owner has
- * paused the sandbox.
+ * A conversation of another operator version: its run is over, its owner has paused the sandbox.
  */
 async function sceneOf(more: (status: ConversationStatus) => ConversationStatus) {
   const scene = new ConversationScene({ agent });

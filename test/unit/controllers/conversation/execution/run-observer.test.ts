@@ -115,7 +115,6 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   };
   return {
     agent,
-    /** Number of status writes. */
     writes: () => writes,
     /** Its container is exchanged, and no cache shows that yet. */
     exchangeUnseen: () => client.put(pods, aRunningPod(sandbox, 'process://2')),

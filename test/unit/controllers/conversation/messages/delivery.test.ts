@@ -34,7 +34,6 @@ type Outcome = 'takes' | 'takes, and its answer is lost' | AgentErrorCode;
 class Bench {
   readonly clock = new VirtualClock(noonMs);
   readonly heard: string[] = ['first'];
-  /** Whether a message has requested a run. */
   hasRun = false;
   readonly events: EventDetails[] = [];
   /** Outcomes of the next messages; after that all are taken. */
@@ -43,7 +42,7 @@ class Bench {
   container = 'one';
   /** As the API server has it. */
   conversation: Conversation & CachedConversation;
-  /** Before the mark is stored. */
+  /** Called before the mark of a delivery is stored. */
   onStore: (status: ConversationStatus) => void | Promise<void> = () => undefined;
   operator = this.another();
 
@@ -130,7 +129,7 @@ class Bench {
     }
   }
 
-  /** Again and again, as the controller does, for so long. */
+  /** Delivers again and again for this time, as the controller does. */
   async follow(forMs: number, operator = this.operator): Promise<void> {
     for (let passed = 0; passed <= forMs; passed += 1_000) {
       await this.deliver(operator).catch((error: unknown) => {
