@@ -14,7 +14,7 @@ import { startChild } from './child.ts';
 
 const token = 'a-token';
 
-/** Where benches have their objects; there when the API server is. */
+/** Namespace of the objects of benches, which exists once the API server runs. */
 export const namespace = 'conversation-operator-bench';
 
 export interface ApiServer {

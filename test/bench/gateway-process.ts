@@ -23,7 +23,7 @@ export interface GatewayProcess {
 
 export const masterKey = Buffer.alloc(32, 7);
 
-/** Nothing is refused for being too much, unless a bench asks for it. */
+/** Limits that refuse nothing, unless a bench sets others. */
 const withoutLimits = {
   RATE_LIMIT_READS: '0',
   RATE_LIMIT_WRITES: '0',
@@ -43,7 +43,7 @@ export async function startGateway(
     memoryMiB,
     flags = [],
   }: {
-    /** As in a container with this limit: Node then takes half of it for its heap. */
+    /** Memory limit of a container: Node takes half of it for its heap. */
     readonly memoryMiB?: number;
     /** Flags of Node in addition to those of the image. */
     readonly flags?: readonly string[];

@@ -10,7 +10,7 @@ export interface Attack {
   readonly keys: readonly string[];
   /** Conversations in sandboxes whose agents are silent. */
   readonly conversations: readonly string[];
-  /** With their session keys. */
+  /** Sandboxes with their session keys. */
   readonly sandboxes: readonly { readonly name: string; readonly sessionKey: string }[];
 }
 

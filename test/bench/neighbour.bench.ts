@@ -184,7 +184,7 @@ for (let round = 0; round < rounds; round++) {
   await measure(beside);
   await ending.disposeAsync();
   await listening;
-  // Until everything of it is closed.
+  // Every connection of the attack is closed in this time.
   await delay(3000);
 }
 

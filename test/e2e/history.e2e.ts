@@ -438,7 +438,7 @@ describe('a conversation whose pod is lost in the middle of a run', () => {
   );
 });
 
-/** As an administrator drains a node, but for one pod. */
+/** Drains one pod from a node, as an administrator drains the whole node. */
 async function drain(sandbox: string): Promise<void> {
   const node = await up.k(`get pod ${sandbox} -o jsonpath={.spec.nodeName}`);
   try {

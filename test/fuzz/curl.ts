@@ -1,6 +1,6 @@
 import type { Sent } from '../support/gateway/two-owners.ts';
 
-/** For bash, whatever the bytes are. */
+/** Quotes bytes of any value for bash. */
 const quoted = (bytes: Buffer): string =>
   `$'${[...bytes]
     .map((byte) =>

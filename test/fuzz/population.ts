@@ -136,7 +136,7 @@ export class Population {
     };
   }
 
-  /** One agent that answers, most of the time, with a key for it, and what is none. */
+  /** Mostly one agent that answers, with its key; sometimes values that are no agent. */
   get #agentPools(): Pick<Pools, 'host' | 'path' | 'sessionKey'> {
     const { caches, sandboxKeys } = this.#world;
     const sandbox = caches.sandboxes.store

@@ -56,7 +56,7 @@ export class Values {
     this.#pools = pools;
   }
 
-  /** As the schema says; a property named like an id is one that there is, most of the time. */
+  /** A value of the schema; a property named like an id is mostly an id that exists. */
   valid(schema: Schema, name = ''): fc.Arbitrary<unknown> {
     const pool = poolOfName[name];
     if (pool !== undefined) return this.#from(pool);

@@ -32,7 +32,7 @@ interface Candidate {
   refusals: number;
   /** By write: its last check before it was handed to a connection, on the monotonic clock. */
   readonly checked: Map<string, bigint>;
-  /** From when until when it was stopped, by the same clock. */
+  /** The times at which the process was stopped, by the same clock. */
   readonly stops: { readonly from: bigint; readonly to: bigint }[];
 }
 

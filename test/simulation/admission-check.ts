@@ -242,7 +242,7 @@ export class AdmissionCheck {
     ];
   }
 
-  /** Everything of which an operator may think that it is true. */
+  /** The states that an operator may take for the present one. */
   #recently(withinMs = unknownMs): readonly Moment[] {
     return this.#moments.filter(
       (_, index) => this.#now - (this.#moments[index + 1]?.at ?? this.#now) <= withinMs,
@@ -485,7 +485,7 @@ export class AdmissionCheck {
         isSince(this.#settledSince, uid) &&
         (forWork || isSince(this.#idleSince, uid)),
     );
-    /** One that should have gone before it. */
+    /** A sandbox that should have been evicted before this one. */
     const find = (isBefore: (other: Sandbox) => boolean): Sandbox | undefined => {
       const own = others.find((other) => other.spec.owner === owner && isBefore(other));
       return isFull ? own && others.find(isBefore) : own;
@@ -628,7 +628,7 @@ const rulesFor = (rules: QuotaRules, owner: string): readonly QuotaRule[] =>
 const limitOf = (rules: QuotaRules, owner: string): number =>
   ownerRule(rules, owner)?.limit ?? Infinity;
 
-/** All who wait, or those of them who wait with something to do. */
+/** All newcomers, or those of them that have something to do. */
 type Waiting = 'newcomers' | 'demanding';
 
 /** The newcomers of all owners that only the namespace's limit may keep out. */

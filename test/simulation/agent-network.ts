@@ -57,7 +57,7 @@ export interface AgentNetworkOptions {
 }
 
 const callMs = 10_000;
-/** Time until the caller of an answer in doubt gives up, and until a late one arrives. */
+/** Time until the caller of an answer in doubt times out, and until a late answer arrives. */
 const doubtMs = 4_000;
 const lateMs = 12_000;
 const probeMs = 3_000;

@@ -10,7 +10,7 @@ import { callOf, lookalikeOf } from './model-calls.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** One conversation on a volume: it outlives the agent. */
+/** A conversation on a volume, which outlives the agent. */
 export interface StoredConversation {
   readonly id: string;
   /** UID of the resource for which the conversation was created. */
@@ -87,7 +87,7 @@ export type RunEnd = Extract<
 /** The end of a run half-way: by a request, or with its container. */
 export type RunInterruption = 'interrupted' | 'rejected' | 'killed';
 
-/** Where runs may end in something else than success. */
+/** Chances of the ends of runs, where not all of them succeed. */
 export interface EndChances {
   /** A conversation whose runs end their container. */
   readonly deadly: number;

@@ -31,7 +31,7 @@ const notificationKnownMs = 2_500;
  * that, no poll exists that a notification could bring forward.
  */
 const firstPollsMs = 1_000;
-/** More notifications than these for one sandbox in so long, and not each is acted on at once. */
+/** With more notifications than these for a sandbox in this time, some are delayed. */
 const maxNotifications = 2;
 const budgetMs = 20_000;
 

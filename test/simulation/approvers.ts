@@ -17,7 +17,7 @@ export interface ApproversOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
-  /** In milliseconds: when the last answer has been given. */
+  /** The time in milliseconds at which the last answer has been given. */
   readonly busyMs: number;
   /** Whether people answer nothing before `answerAll`. */
   readonly answersLate: boolean;

@@ -43,7 +43,7 @@ export interface Change {
    * frozen.
    */
   readonly decidedSince: number;
-  /** As it was stored. */
+  /** The object as it was stored, as JSON. */
   readonly text: string;
 }
 
@@ -163,7 +163,7 @@ export class WholeCluster {
     return this.#down;
   }
 
-  /** As a restart of the API server does: every connection breaks, and what is stored stays. */
+  /** Goes down as in a restart: every connection breaks, and what is stored stays. */
   goDown(): void {
     this.#down = true;
     for (const outage of this.#outages) outage();

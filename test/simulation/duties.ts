@@ -3,7 +3,7 @@ import type { Scheduler } from './scheduler.ts';
 
 /** An action that the product has to take now. */
 export interface Duty {
-  /** As a promise: "a pod is made in time". */
+  /** The promise, for example "a pod is made in time". */
   readonly rule: string;
   /** Names one occasion: the same text as long as it is the same one. */
   readonly subject: string;

@@ -74,7 +74,7 @@ const lateUseMs = 2_000;
 const refusedMs = 20_000;
 /** Interval at which a refused write is awaited. */
 const checkedMs = 1_000;
-/** From the last action until an operator has seen it. */
+/** Maximum time from the last action until an operator has seen it. */
 const seenWithinMs = 1_000;
 /** A leader that ends gives its lease away, and the next one begins. */
 const handoverMs = 30_000;

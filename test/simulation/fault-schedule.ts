@@ -57,7 +57,7 @@ export const noFaults: Readonly<FaultChances> = {
   expiredToken: 0,
 };
 
-/** Nothing is lost, but everybody knows late what has been done. */
+/** Faults that lose nothing, but delay all knowledge of what has been done. */
 export const delayedKnowledge: Readonly<FaultChances> = {
   ...noFaults,
   late: 0.1,

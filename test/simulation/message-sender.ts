@@ -21,7 +21,7 @@ export interface MessageSenderOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
-  /** In milliseconds: when the last has been sent. */
+  /** The time in milliseconds at which the last message has been sent. */
   readonly busyMs: number;
 }
 

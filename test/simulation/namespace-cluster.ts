@@ -5,7 +5,7 @@ import type { Change, Cluster } from './cluster.ts';
 import { Traffic, type TrafficRequest } from './traffic.ts';
 
 export interface NamespaceClusterOptions {
-  /** With all namespaces. */
+  /** The cluster with all namespaces. */
   readonly whole: Cluster;
   readonly namespace: string;
   /** Name of the Lease of the namespace's shard. */

@@ -180,7 +180,7 @@ export class SimulatedNode {
     });
   }
 
-  /** As under pressure: the pod has failed, its processes are gone. */
+  /** Evicts the pod as under pressure: the pod has failed, and its processes are gone. */
   evict(process: AgentProcess): void {
     const run = this.#runs.get(process.podUid);
     if (run?.process !== process) return;
@@ -438,7 +438,7 @@ export class SimulatedNode {
     this.#after(retryMs, run, again);
   }
 
-  /** Its volume is still attached to a node that is gone. */
+  /** Whether the volume is still attached to a node that is gone. */
   #awaitVolume(run: PodRun, claimUid: string): boolean {
     const { conditions } = this.#options;
     const waitMs = conditions?.detachingMs(claimUid) ?? 0;

@@ -10,7 +10,7 @@ export interface RetentionWishesOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly random: Random;
-  /** Nothing is set later. */
+  /** Time after which no setting changes. */
   readonly untilMs: number;
 }
 

@@ -26,7 +26,7 @@ export interface RetentionOptions {
   readonly wallClocks: () => readonly number[];
   /** Whether anything is ever deleted. */
   readonly enabled: boolean;
-  /** In milliseconds: no setting changes later. */
+  /** Time in milliseconds after which no setting changes. */
   readonly untilMs: number;
 }
 
@@ -41,7 +41,7 @@ const roundingMs = 2;
  */
 const troubledMs = 20_000;
 const calmMs = 500;
-/** From the time at which something is sure to be due to its deletion: some reads and writes. */
+/** Maximum time from the moment at which a deletion is certainly due: some reads and writes. */
 const promptMs = 3_000;
 
 /** Checks what retention may and must delete, by a record that shares no rule with the product. */

@@ -54,7 +54,7 @@ interface PodHistory {
   mayGo: boolean;
 }
 
-/** Garbage collection has so long for a pod that has no owner any more. */
+/** Maximum time of garbage collection for a pod that has no owner any more. */
 const orphanMs = 5_000;
 
 /** Promises that hold at every moment. The checks see every write, and agents after every step. */

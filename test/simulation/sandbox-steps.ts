@@ -73,7 +73,7 @@ export class SandboxSteps {
       : `step done ${step.exitCode} /workspace\n${step.output}`;
   }
 
-  /** Its container ended before the step did. */
+  /** Whether the container ended before the step did. */
   #isLost(agent: AgentProcess, { container, endsAt }: StoredStep): boolean {
     const endedAt = container === agent.id ? Infinity : agent.bootedAfter;
     return endedAt < endsAt;

@@ -22,7 +22,7 @@ export const template = (
   },
 });
 
-/** In most runs nothing is paused for its idleness or its age. */
+/** Limits that pause nothing for its idleness or its age in most runs. */
 export const someLimits = (random: Random): TimeLimits => ({
   ...(random.chance(0.2) ? { idleTimeout: `${random.whole(1, 20)}s` } : {}),
   ...(random.chance(0.1) ? { maxActiveTime: `${random.whole(10, 60)}s` } : {}),

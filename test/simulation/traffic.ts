@@ -1,4 +1,3 @@
-/** One request of a process to the API server. */
 export interface TrafficRequest {
   /** The process, in its present run. */
   readonly actor: string;

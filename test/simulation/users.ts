@@ -38,7 +38,7 @@ export interface UsersOptions {
   readonly answersAgents: (conversation: string) => boolean;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd: boolean;
-  /** In milliseconds: when everything that they begin has begun. */
+  /** The time in milliseconds at which everything that users begin has begun. */
   readonly busyMs: number;
 }
 

@@ -112,7 +112,7 @@ export class SandboxScene {
     );
   }
 
-  /** The same with caches as they were at the last reconcile. */
+  /** Reconciles with caches as they were at the last reconcile. */
   async reconcileBehind(): Promise<{
     readonly requeueAfterMs: number | undefined;
     readonly phase: string;

@@ -139,7 +139,7 @@ export class SplitInstallation {
     return this.#operators.get(operator)?.child.pid ?? 0;
   }
 
-  /** As a machine that loses power would. Nothing where there is none of this name. */
+  /** Ends like a machine that loses power; does nothing where no operator has this name. */
   async killOperator(name: string): Promise<void> {
     const operator = this.#operators.get(name);
     if (operator === undefined || !this.#operators.delete(name)) return;

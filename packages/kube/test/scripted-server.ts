@@ -101,7 +101,7 @@ export class ScriptedServer {
     for (const watcher of this.#watchers) watcher.deaf = true;
   }
 
-  /** Only for what a reflector calls. */
+  /** A client with only the calls that a reflector makes. */
   get client(): KubeClient {
     const partial: Pick<KubeClient, 'listMapped' | 'watch'> = {
       listMapped: async <R>(_resource: unknown, map: (object: never) => R | undefined) => {

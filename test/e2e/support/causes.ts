@@ -107,7 +107,7 @@ export interface Cause {
   readonly pod?: object;
   readonly labels?: Readonly<Record<string, string>>;
   readonly storage?: object;
-  /** Until it is known that waiting does not help. */
+  /** The `startDeadline` of the template: the time until waiting is known not to help. */
   readonly startDeadline?: string;
 }
 

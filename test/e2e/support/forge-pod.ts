@@ -17,7 +17,7 @@ const name = 'forge';
 const port = 3000;
 
 export interface ForgeOfCluster {
-  /** Its `url` is the way of this machine, which may be another one than that of pods. */
+  /** The `url` is the way of this machine, which pods may not have. */
   readonly forge: Forge;
   /** Base URL in the cluster. */
   readonly url: string;

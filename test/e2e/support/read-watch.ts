@@ -31,7 +31,7 @@ export class ReadWatch {
     return this.#slowestMs;
   }
 
-  /** Everything but an answer 200 within 5 s. */
+  /** The reads other than an answer 200 within 5 s. */
   get failures(): readonly FailedRead[] {
     return this.#failures;
   }

@@ -12,7 +12,7 @@ const conversationSchema = z.object({
   }),
 });
 
-/** One script of an agent, after its end. */
+/** The result of one script of an agent. */
 export interface Ran {
   readonly code: number;
   /** The standard output and the standard error, in the order of their lines. */

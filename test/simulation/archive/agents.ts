@@ -48,7 +48,7 @@ const timestamps = [
 export class ModelAgent {
   readonly lies: boolean;
   state: AgentState = 'running';
-  /** Everything that was ever written, in its order. */
+  /** All events that were ever written, in their order. */
   readonly written: WrittenEvent[] = [];
   log: WrittenEvent[] = [];
   /** How long the next answers take at most, in milliseconds. */

@@ -158,7 +158,7 @@ export class ArchiveChecks {
       findings.report('nothing of another installation is touched', foreign);
   }
 
-  /** After a pause without faults: the whole archive, and one head. */
+  /** Checks the whole archive, and that it has one head, after a pause without faults. */
   async checkHeads(uid: string): Promise<void> {
     const { findings } = this.#options;
     const subject = this.#subjects.get(uid);

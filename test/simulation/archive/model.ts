@@ -46,7 +46,7 @@ const clockRestMs = 30_000;
 const archivedAfterMs = 31_000;
 const afterFaultMs = 41_000;
 
-/** One run of the archive, made of nothing but its seed. */
+/** Runs the archive; the seed determines the whole run. */
 export async function runModel(options: ModelOptions): Promise<ModelOutcome> {
   if (options.isInMemory === true) return new Run(options, memoryStore().store).play();
   const directory = await mkdtemp(join(folder, 'archive-model-'));
@@ -129,7 +129,7 @@ class Run {
     return operator;
   }
 
-  /** Everything that happens at random, each at times of its own. */
+  /** Begins everything that happens at random, each at its own times. */
   #beginTrouble(operators: number): void {
     const world = this.#world;
     const { scheduler } = { scheduler: this.#scheduler };
@@ -383,7 +383,7 @@ class Run {
     this.#findings.check();
   }
 
-  /** Everything is paused, some is deleted, archives expire, and what is left is swept. */
+  /** Pauses everything, deletes some, and sweeps what is left once archives have expired. */
   async #end(): Promise<void> {
     const world = this.#world;
     const dice = this.#random.fork('end');

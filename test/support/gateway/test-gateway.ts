@@ -167,7 +167,7 @@ export class TestGateway {
     return other;
   }
 
-  /** From now on its caches stay as they are, as where a watch has fallen silent. */
+  /** Stops the updates of its caches from now on, as where a watch has fallen silent. */
   async fallBehind(): Promise<void> {
     await Promise.all(this.#reflectors.map((cache) => cache.stop()));
   }

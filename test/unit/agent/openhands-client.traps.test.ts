@@ -128,7 +128,7 @@ describe('idle connections', () => {
     ['', ''],
     [', also where the agent promises otherwise', 'timeout=600'],
   ])('are not used once the agent may be closing them%s', async (_, promise) => {
-    // Everything ten times as fast as it is.
+    // Times of connections, ten times as fast as the real ones.
     const keepAlive = {
       readsMs: defaultKeepAlive.readsMs / 10,
       writesMs: defaultKeepAlive.writesMs / 10,

@@ -27,7 +27,7 @@ class Loop {
     });
   }
 
-  /** Everything that waits so far, and what follows from it; stops after a maximum of rounds. */
+  /** Runs all waiting work and what follows from it; stops after a maximum of rounds. */
   async drain(goes = Infinity): Promise<void> {
     for (let go = 0; go < goes; go++) {
       const next = this.#due.shift() ?? this.#nextTimer();

@@ -136,7 +136,7 @@ const info = fc.record(
   },
   { requiredKeys: [] },
 );
-/** As it comes over the wire: of halves of pairs JSON keeps the escapes. */
+/** The body as it comes over the wire: JSON keeps the escapes of lone surrogates. */
 const received = (body: unknown): unknown => JSON.parse(JSON.stringify(body));
 
 const earlier: ConversationStatus = {

@@ -40,7 +40,7 @@ class Bench {
   readonly outcomes: Outcome[] = [];
   executionStatus: ExecutionStatus = 'finished';
   container = 'one';
-  /** As the API server has it. */
+  /** The conversation that the API server has stored. */
   conversation: Conversation & CachedConversation;
   /** Called before the mark of a delivery is stored. */
   onStore: (status: ConversationStatus) => void | Promise<void> = () => undefined;
@@ -91,7 +91,7 @@ class Bench {
     return Promise.reject(new AgentError(code, code));
   }
 
-  /** One reconcile, whose status is stored at its end as well. */
+  /** Reconciles once, and stores the status at the end as well. */
   async deliver(operator = this.operator): Promise<number | undefined> {
     const { clock, container } = this;
     const seen = this.conversation;
