@@ -592,7 +592,7 @@ const isBegun = (conversation: Conversation): boolean => {
   );
 };
 /**
- * Whether a message or an answer was sent since `before`; other changes of a person do not count.
+ * Whether a message or an answer was sent since `before`; a person's other changes do not count.
  */
 const isMessageSentSince = (before: Conversation | undefined, { spec }: Conversation): boolean =>
   (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0) ||

@@ -30,9 +30,7 @@ interface OpenQuestion {
 
 const namespace = 'default';
 
-/**
- * Whether a conversation's questions are answered by its resource alone, not at the agent itself.
- */
+/** Whether only the resource of a conversation answers its questions, and not its agent. */
 export const isAnsweredByResource = (name: string): boolean => /[0-7]$/.test(name);
 
 /** People who answer questions by `spec.approvals`: sometimes twice, late, or with nonsense. */

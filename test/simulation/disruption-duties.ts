@@ -18,9 +18,7 @@ const works = (conversation: Conversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
   ['running', 'waiting_for_confirmation'].includes(conversation.status?.executionStatus ?? '');
 
-/**
- * Whether the conversation neither works nor will: no message, answer or interrupted run is left.
- */
+/** Whether the conversation rests: no message, answer or interrupted run is left. */
 const rests = (conversation: Conversation): boolean => {
   const { executionStatus, interruption } = conversation.status ?? {};
   const isInterrupted =

@@ -288,9 +288,7 @@ export class Exercise {
     return this.#ask('PATCH', `${group}/sandboxtemplates/default`, { spec: { storage: { size } } });
   }
 
-  /**
-   * The template changes some times; each time one of the operator's writes about it fails once.
-   */
+  /** The template changes some times; each time one write of the operator about it fails. */
   async #refuseSome(): Promise<void> {
     const { traffic, retryDelay, scheduler } = this.#options;
     for (let changes = 0; changes < 8; changes++) {

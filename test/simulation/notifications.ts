@@ -76,9 +76,7 @@ export class Notifications {
       scheduler.after(random.between(0, 10_000), () => this.#deliver(notification));
   }
 
-  /**
-   * Forged notifications by a key holder or a confused gateway: about wrong sandboxes, and many.
-   */
+  /** Notifications by a key holder or a confused gateway: about wrong sandboxes, and many. */
   #forge(): void {
     const { cluster, random, scheduler, onForged } = this.#options;
     scheduler.after(random.between(200, 15_000), () => {

@@ -10,9 +10,7 @@ export interface Due {
   readonly keptMs: number;
 }
 
-/**
- * `used`: why the object is in use. `dues`: the settings that expire it, and when; empty: never.
- */
+/** `used`: why the object is in use. `dues`: when settings expire the object; empty: never. */
 export type Fate = { readonly used: string } | { readonly dues: readonly Due[] };
 
 /** The time of a check, and of the knowledge behind it, in milliseconds of the simulation. */

@@ -47,9 +47,7 @@ export class RetentionWishes {
     });
   }
 
-  /**
-   * Objects kept for ever get a limit after a while; before, their sandbox is resumed or paused.
-   */
+  /** Objects kept for ever get a limit later; before, their sandbox is resumed or paused. */
   async #exercise(random: Random): Promise<void> {
     const { cluster, scheduler } = this.#options;
     for (let left = random.whole(1, 4); left > 0; left--) {

@@ -41,9 +41,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   return new Play(stages).play(options.seed);
 }
 
-/**
- * The acts of a run: trouble, rest, and in a shared world ordinary use without faults, and rest.
- */
+/** The acts of a run: trouble, rest, and in a shared world use without faults, and rest. */
 class Play {
   /** The stages, one for each namespace. */
   readonly #stages: readonly Stage[];

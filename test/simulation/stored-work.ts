@@ -28,9 +28,7 @@ export function works(conversation: Conversation): boolean {
   return (executionStatus === 'paused' && isToResume(conversation)) || hasMessage(conversation);
 }
 
-/**
- * Whether the conversation has unfinished work other than that of an agent waiting for a person.
- */
+/** Whether the conversation has unfinished work; an agent that waits for a person has none. */
 export function isUnfinished(conversation: Conversation): boolean {
   const asks =
     conversation.status?.executionStatus === 'waiting_for_confirmation' &&

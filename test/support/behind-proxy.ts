@@ -24,9 +24,7 @@ const listSchema = z.object({
 });
 const eventsSchema = z.object({ items: z.array(z.unknown()) });
 
-/**
- * Hosts and an archive's bucket that only a proxy knows, with certificates of a private authority.
- */
+/** Hosts and an archive's bucket behind a proxy, with certificates of a private authority. */
 export interface BehindProxy extends AsyncDisposable {
   readonly proxy: Outside;
   readonly store: FakeS3;

@@ -23,9 +23,7 @@ const identity = Object.fromEntries(
   ]),
 );
 
-/**
- * A new repository with one commit of these entries, even those git refuses; returns its folder.
- */
+/** A new repository of one commit, even with entries that git refuses; returns its folder. */
 export function repositoryOf(below: string, tree: Tree, branch = 'main'): string {
   const folder = mkdtempSync(join(below, 'repository-'));
   const git = (args: readonly string[], input: string | Buffer = '') =>

@@ -25,9 +25,7 @@ const strict = newAjv(false);
 /** The values of a query are texts. */
 const lenient = newAjv(true);
 
-/**
- * Violations of GitHub's description by one side of an operation like `GET /repos/{owner}/{repo}`.
- */
+/** Violations of GitHub's description by one side of an operation: `GET /repos/{owner}/{repo}`. */
 export function githubErrors(side: SchemaSide, operation: string, value: unknown): string[] {
   const id = encodeURIComponent(`${side}:${operation}`.replaceAll('~', '~0').replaceAll('/', '~1'));
   const validate = (side === 'query' ? lenient : strict).getSchema(`github#/definitions/${id}`);

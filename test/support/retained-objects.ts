@@ -51,9 +51,7 @@ async function persistently(write: () => Promise<void>): Promise<void> {
   }
 }
 
-/**
- * A conversation in its sandbox, changed by controllers and people, and the retention controller.
- */
+/** A conversation in its sandbox, changed by controllers and people, and its retention. */
 export class RetainedObjects {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock();

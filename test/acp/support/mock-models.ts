@@ -23,9 +23,7 @@ export function lookalikes(file: string, stolen: string): readonly [string, stri
   return [`${beginning}user:word${end}`, `${beginning}'; echo once >> ${stolen}; : '${end}`];
 }
 
-/**
- * Matches a task in the last user message, or the bridge's note to an agent that was interrupted.
- */
+/** Matches a task in the last user message, or the bridge's note to an interrupted agent. */
 const wishPattern =
   /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+)|: (?<hold>hold)|: (?<script>script))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
 

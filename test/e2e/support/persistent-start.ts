@@ -6,9 +6,7 @@ import { saying, type Answer, type RestUser } from '../../support/rest-user.ts';
 const retryMs = 300;
 const patienceMs = 400_000;
 
-/**
- * Repeats a request whose answer is "later" or whose connection breaks, for at least `withinMs`.
- */
+/** Repeats a request that is answered "later" or whose connection breaks, at least `withinMs`. */
 async function persistently(ask: () => Promise<Answer>, withinMs: number): Promise<Answer> {
   const deadline = performance.now() + withinMs;
   for (;;) {
