@@ -11,7 +11,7 @@ export interface Load {
 
 export interface LoadOptions {
   readonly port: number;
-  /** The whole request, as it goes over the wire; or one for each turn. */
+  /** The whole request, as it goes over the wire, or a function of the number of the request. */
   readonly request: string | ((turn: number) => string);
   readonly connections: number;
   readonly durationMs: number;

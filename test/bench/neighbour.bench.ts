@@ -71,7 +71,7 @@ await client.create(conversationQuotas, {
   },
 });
 
-/** Conversations whose start is over, each in one of these sandboxes. */
+/** Adds conversations whose start is over, each in one of these sandboxes. */
 async function addConversations(
   owner: string,
   count: number,

@@ -207,7 +207,7 @@ async function archiveOf(id: string) {
 const keysOf = async (uid: string) =>
   (await store.keys(bucket)).filter((key) => key.startsWith(`${prefix}/${sandboxes}/${uid}/`));
 
-/** The events of a download by the names of their files, and the record. */
+/** The events of a download by the names of their files, and the record of the conversation. */
 async function download(id: string) {
   const response = await fetch(`${up.url}/api/v1/app-conversations/${id}/download`, {
     headers: { authorization: `Bearer ${up.key}` },

@@ -194,7 +194,7 @@ export class AdmissionCheck {
         return;
       }
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
-      // Asked for by users, also by an answer, or made for a conversation.
+      // A request by users, also by an answer, or a sandbox made for a conversation.
       const isAsked = before === undefined || isAskedSince(before, sandbox);
       if (isAsked || !this.#options.isOperator(change.actor)) this.#pauses.clear();
       if (isAsked) this.#comebacks.delete(sandbox.metadata.uid);
@@ -591,9 +591,7 @@ const isBegun = (conversation: Conversation): boolean => {
     (executionStatus === 'running' && interruption === undefined)
   );
 };
-/**
- * Whether a message or an answer was sent since `before`; a person's other changes do not count.
- */
+/** Whether a message or an answer was sent since `before`; other changes do not count. */
 const isMessageSentSince = (before: Conversation | undefined, { spec }: Conversation): boolean =>
   (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0) ||
   spec.approvals?.at(-1)?.id !== before?.spec.approvals?.at(-1)?.id;

@@ -30,7 +30,7 @@ interface OpenQuestion {
 
 const namespace = 'default';
 
-/** Whether only the resource of a conversation answers its questions, and not its agent. */
+/** Whether people answer its questions by the resource alone, and not at the agent itself. */
 export const isAnsweredByResource = (name: string): boolean => /[0-7]$/.test(name);
 
 /** People who answer questions by `spec.approvals`: sometimes twice, late, or with nonsense. */

@@ -132,7 +132,7 @@ class Exchange implements Dispatcher.DispatchController {
 
   #send(): void {
     this.#handler.onRequestStart?.(this, {});
-    // The gate in front of a leader's writes may have said no.
+    // The gate in front of a leader's writes may have refused the request.
     if (this.aborted) return;
     const faults = this.#faults;
     const fate = this.#fate();

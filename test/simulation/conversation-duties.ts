@@ -83,7 +83,7 @@ export function dutiesOfConversations({
       : undeliveredMessages(conversation).length > 0
         ? callMs
         : promptMs;
-    // The deletion that a finalizer of the tenant delays shows as it was at first.
+    // A deletion that a finalizer of the tenant delays keeps the reason that was shown first.
     const isGone =
       spec.owner === tenant && status?.sandboxStatus === 'MISSING' && view.phase === 'MISSING';
     if (

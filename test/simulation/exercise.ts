@@ -72,7 +72,7 @@ const deafMs = 60_000;
 const lateUseMs = 2_000;
 /** A window of `RequestRateCheck` is as long, and another one begins within. */
 const refusedMs = 20_000;
-/** Interval at which a refused write is awaited. */
+/** Interval of the checks whether a refused write is stored by now. */
 const checkedMs = 1_000;
 /** Maximum time from the last action until an operator has seen it. */
 const seenWithinMs = 1_000;
@@ -115,7 +115,7 @@ export class Exercise {
     await sleep(scheduler, seenWithinMs);
   }
 
-  /** Undefined: there is nothing that it could be done to. */
+  /** The running action; undefined: the action has no object. */
   #act(action: Action): Promise<unknown> | undefined {
     const { random, node } = this.#options;
     switch (action) {

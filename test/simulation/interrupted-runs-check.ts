@@ -20,7 +20,7 @@ export interface InterruptedRunsCheckOptions {
  */
 export class InterruptedRunsCheck {
   readonly #options: InterruptedRunsCheckOptions;
-  /** By the uid of the sandbox: the runs that its present stop has ended. */
+  /** By the uid of the sandbox: the runs that its current pause has ended. */
   readonly #stops = new Map<string, Set<string>>();
 
   constructor(options: InterruptedRunsCheckOptions) {

@@ -40,7 +40,7 @@ export interface NodeOptions {
   readonly addresses?: number;
   /** Chooses the pods that wait at a scheduling gate while there are gates; absent: none waits. */
   readonly gates?: Random | undefined;
-  /** Absent: nothing is ever lacking. */
+  /** Default: no resource is ever lacking. */
   readonly conditions?: NodeConditions | undefined;
 }
 

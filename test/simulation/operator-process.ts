@@ -139,7 +139,7 @@ export class OperatorProcess {
     this.#run = run;
   }
 
-  /** A gateway's notification, by a request to this process as it is now. */
+  /** Delivers a gateway's notification to the present run of this process. */
   notify(notification: AgentNotification): void {
     const run = this.#run;
     const shard = shardOf(notification.namespace, this.#options.shards ?? 1);

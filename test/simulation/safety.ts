@@ -62,7 +62,7 @@ export class Safety {
   readonly #options: SafetyOptions;
   readonly #pods = new Map<string, PodHistory>();
   readonly #secrets = new Map<string, readonly string[]>();
-  /** The sandbox that has heard a first message, by the uid of the conversation. */
+  /** By the uid of the conversation: how many times an agent got its first message. */
   readonly #firstMessages = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
   /**

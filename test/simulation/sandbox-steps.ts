@@ -82,7 +82,7 @@ export class SandboxSteps {
 
 const keyOf = ({ volume }: AgentProcess, { step }: Command): string => `${volume.claimUid} ${step}`;
 
-/** Undefined for a command that is no step. */
+/** The parsed command; undefined for a command that is no step. */
 function parsed(command: string): Command | undefined {
   // The arguments of step.sh; those from the fourth on begin the step.
   const [, step, id, waitSeconds, more] =

@@ -105,7 +105,7 @@ const ended = (message: string): Json => ({
   ],
 });
 
-/** The status of the connecting pod, whose two connections have these ends. */
+/** The status of the connecting pod, with the outcomes of its two connections. */
 export const connections = (allowed: boolean, forbidden: boolean): Json =>
   ended(JSON.stringify({ allowed, forbidden }));
 

@@ -11,7 +11,7 @@ export { saying } from './rest-user.ts';
 export const program = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 export interface UpOptions {
-  /** Absent: a fresh one, removed with the installation. */
+  /** Default: a fresh folder, removed with the installation. */
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly readyMs?: number;

@@ -129,7 +129,7 @@ export interface PolicyCase {
   readonly as: string;
   readonly args: readonly string[];
   readonly input?: object;
-  /** Absent: the request is allowed. */
+  /** The pattern of the refusal; absent: the request is allowed. */
   readonly refused?: RegExp;
 }
 

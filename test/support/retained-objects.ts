@@ -119,7 +119,7 @@ export class RetainedObjects {
     this.client.put(conversations, conversation);
   }
 
-  /** Another conversation of the owner joins the sandbox, and no cache hears of it. */
+  /** Another conversation of the owner joins the sandbox, which no cache shows. */
   async join(): Promise<void> {
     const stored = await this.sandbox();
     if (stored === undefined) return;

@@ -3,7 +3,7 @@ import { readFacts } from './installation.ts';
 
 const { sandboxes, tools } = readFacts();
 
-/** Names of what has no namespace, so that two runs on one cluster don't meet. */
+/** Names of objects without a namespace, so that two runs on one cluster don't meet. */
 export const priorityClass = `${sandboxes}-limited`;
 export const policyName = `${sandboxes}-policy`;
 export const webhookName = `${sandboxes}.webhook.e2e.local`;
@@ -229,7 +229,7 @@ export const causes: readonly Cause[] = [
   },
 ];
 
-/** The default template, with one thing wrong. */
+/** The default template with one fault. */
 export const templateOf = (name: string, image: string, cause: Cause): object => ({
   apiVersion: 'conversation-operator.dev/v1alpha1',
   kind: 'SandboxTemplate',

@@ -5,7 +5,7 @@ interface Named {
   readonly metadata: {
     readonly uid: string;
     readonly name: string;
-    /** Absent in objects of the cluster. */
+    /** Namespace; absent in objects of the cluster. */
     readonly namespace?: string;
     readonly labels?: Readonly<Record<string, string>> | undefined;
   };

@@ -87,7 +87,7 @@ export class ModelAgent {
     return `{"items":[${items.join(',')}],"next_page_id":${JSON.stringify(next ?? null)}}`;
   }
 
-  /** A text of the state, as a poll of the agent reports it. */
+  /** A text that stands for the state, as in the report to a poll of the agent. */
   get report(): string {
     return `${this.written.length}`;
   }

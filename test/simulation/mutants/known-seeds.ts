@@ -15,7 +15,7 @@ export class KnownSeeds {
     this.#seeds = new Map(Object.entries(JSON.parse(readFileSync(file, 'utf8')) as object));
   }
 
-  /** Undefined without a use: hunts begin with their first seed. */
+  /** The known seeds; undefined without a use: hunts begin with their first seed. */
   static of(use: string, file: URL): KnownSeeds | undefined {
     if (use === '') return undefined;
     if (use !== 'read' && use !== 'write')

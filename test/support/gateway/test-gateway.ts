@@ -44,7 +44,7 @@ export interface Answer {
 }
 
 export interface RequestOptions {
-  /** Null: none. Alice's by default. */
+  /** Default: the key of alice. Null: no key. */
   readonly key?: string | null;
   readonly body?: unknown;
   readonly rawBody?: string | Buffer;

@@ -73,7 +73,7 @@ export class Contract {
     return this.#compiled(this.#requests, `requests#${at}`)(body);
   }
 
-  /** Undefined when the answer is as documented. */
+  /** What is wrong with the answer; undefined: nothing. */
   fault(answer: SeenAnswer): string | undefined {
     const operation = operationAt(this.operations, answer.method, answer.target);
     if (operation === undefined) return this.#faultOfNoOperation(answer);
