@@ -73,7 +73,7 @@ export class Contract {
     return this.#compiled(this.#requests, `requests#${at}`)(body);
   }
 
-  /** What is wrong with the answer; undefined: nothing. */
+  /** The fault of an answer; undefined where the answer is as documented. */
   fault(answer: SeenAnswer): string | undefined {
     const operation = operationAt(this.operations, answer.method, answer.target);
     if (operation === undefined) return this.#faultOfNoOperation(answer);
