@@ -14,11 +14,9 @@ const secret = 'value-of-the-owner-0123456789';
 const credentials = mkdtempSync(join(tmpdir(), 'acp-pulls-'));
 /** Names that only the proxy can resolve: this network has nothing but loopback. */
 const hosts = { git: 'git.example.test', models: 'models.example.test' };
-/** Where codex searches for plugins, without which it works. */
+/** Hosts on which codex searches for plugins, without which it works. */
 const ownHosts = ['github.com', 'api.github.com', 'chatgpt.com'];
-/**
- * The forge makes it from the name by which it is called, and does not know of the TLS before it.
- */
+/** The forge uses the name by which it is called, and does not know of the TLS before it. */
 const pageUrl = `http://${hosts.git}/${shop}/pulls/1`;
 let forge: Forge;
 let token: ForgeToken;

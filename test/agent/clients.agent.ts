@@ -103,7 +103,7 @@ describe('published clients of agents, through the proxy', () => {
     expect(await agents.file(sandbox, 'py.txt')).toBe('python\n');
   });
 
-  /** In Python, on the same conversation: its sandbox is there, and takes its time to start. */
+  /** Runs the Python client on the conversation, whose sandbox may still start. */
   const pythonOn = async (id: string, sandbox: string) => {
     agents.model.script('ts', tool('echo python > py.txt'), finish);
     const { host, apiKey, workingDir } = await accessTo(id, sandbox);

@@ -16,10 +16,7 @@ const steps = [
   finish,
 ];
 
-/**
- * Earlier actions are done once, the interrupted action is not repeated by itself, and the model
- * has received a report of it.
- */
+/** Each earlier action is done once; the interrupted one is only reported to the model. */
 async function expectWhole(name: string, sandbox: string): Promise<void> {
   const files = await Promise.all(
     ['once.txt', 'begun.txt', 'ended.txt', 'later.txt'].map((file) =>

@@ -22,9 +22,7 @@ const tools = ['create_pull_request', 'get_pull_request', 'comment'];
 const credentials = mkdtempSync(join(tmpdir(), 'agent-pulls-'));
 /** Names that only the proxy can resolve. */
 const hosts = { git: 'git.example.test', model: 'model.example.test' };
-/**
- * The forge makes it from the name by which it is called, and does not know of the TLS before it.
- */
+/** The forge uses the name by which it is called, and does not know of the TLS before it. */
 const pageUrl = `http://${hosts.git}/${shop}/pulls/1`;
 let forge: Forge;
 let outside: BehindProxy;

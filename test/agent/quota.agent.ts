@@ -52,7 +52,7 @@ describe('with the real agent, the quota', () => {
   });
 });
 
-/** As the agent itself counts. */
+/** The idle time as the agent itself counts it. */
 async function idleSeconds(id: string): Promise<number> {
   const { conversation_url: url } = await agents.up.conversation(id);
   const response = await fetch(`${new URL(url ?? '').origin}/server_info`);

@@ -14,14 +14,13 @@ import { startChild } from './child.ts';
 
 const token = 'a-token';
 
-/** Where benches have their objects; there when the API server is. */
+/** Namespace of the objects of benches, which exists once the API server runs. */
 export const namespace = 'conversation-operator-bench';
 
 export interface ApiServer {
   /** The name of the server in the report. */
   readonly name: string;
   readonly connection: Connection;
-  /** A file for programs of their own. */
   readonly kubeconfig: string;
   readonly client: HttpKubeClient;
   close(): Promise<void>;
@@ -41,10 +40,7 @@ export function connectTo(connection: Connection): Omit<ApiServer, 'kubeconfig' 
   return { connection, client: new HttpKubeClient({ transport }), close: () => transport.close() };
 }
 
-/**
- * The embedded API server in a process of its own, with its state in memory, or in a file with
- * every commit on disk.
- */
+/** Starts the embedded API server in a process; with 'file', every commit goes to disk. */
 export async function startApiServer(storage: 'memory' | 'file'): Promise<ApiServer> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const kubeconfig = join(folder, 'kubeconfig');
@@ -117,7 +113,6 @@ export async function openApiServer(): Promise<ApiServer> {
   };
 }
 
-/** Calls `work` for 0 to `count` - 1, with at most `atOnce` calls at a time. */
 export async function inParallel(
   count: number,
   atOnce: number,

@@ -23,7 +23,7 @@ const windowMs = Number(process.env['WINDOW_MS'] ?? 60_000);
 const windows = 3;
 /** Minimum share of the events of a window that are archived in it, as long as none wait. */
 const minShare = 0.85;
-/** Until the archive has what the agents had before, and reads come at their interval. */
+/** Time until the archive has the earlier events, and reads come at their interval. */
 const settleMs = 75_000;
 const nodeName = 'bench-node';
 const mebibyte = 1024 * 1024;

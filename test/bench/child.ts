@@ -5,15 +5,11 @@ import { createInterface } from 'node:readline';
 
 export interface Child {
   readonly pid: number;
-  /** The next line that it prints. */
   line(): Promise<string>;
   close(): Promise<void>;
 }
 
-/**
- * A program of this folder, or below `..`, in a process of its own, so that it does not compete for
- * this one's turn.
- */
+/** Starts a program of this folder or below `..` in a process, off this one's event loop. */
 export function startChild(
   program: string,
   args: readonly string[] = [],

@@ -114,7 +114,7 @@ const latency = (what: string, { latencies }: Run, p50?: number, p99?: number) =
   report({ what: `${what}, p99`, value: percentile(latencies, 0.99), unit: 'ms', ...target(p99) });
 };
 
-// Until it leads, and its code is compiled.
+// In these runs the operator begins to lead, and its code is compiled.
 await run(20);
 await run(100);
 const burst = await run(300);

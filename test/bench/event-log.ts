@@ -62,7 +62,6 @@ export const indexOf = (id: string): number =>
 
 const firstMs = Date.parse('2026-01-01T00:00:00Z');
 
-/** The JSON of an event. */
 export function eventText(index: number): string {
   known ??= createBodies();
   const kind = index % rareEvery === 0 ? rareKind : (kinds[index % kinds.length] ?? '');

@@ -53,14 +53,11 @@ function reportOf({ info, startedMs }: KnownConversation): object {
 const eventsOf = (startedMs: number): number =>
   Number(first) + Math.floor(((Date.now() - startedMs) * Number(perSecond)) / 1000);
 
-/** Text is JSON already. */
+/** A text is JSON already. */
 const textOf = (answer: unknown): string =>
   typeof answer === 'string' ? answer : JSON.stringify(answer);
 
-/**
- * The answer of an agent whose conversations are idle, unless they have events; undefined: it has
- * no such path.
- */
+/** Answer of an agent, idle unless it has events; undefined for a path that it does not have. */
 function answerOf(
   { conversations }: Agent,
   [method, path, query]: readonly [string, string, URLSearchParams],

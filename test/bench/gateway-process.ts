@@ -12,10 +12,9 @@ const clockTicksPerSecond = 100;
 
 export interface GatewayProcess {
   readonly port: number;
-  /** Seconds of processor that it has used so far. */
   processorSeconds(): number;
   memoryMiB(): number;
-  /** The most that it has had resident so far. */
+  /** Maximum resident memory of the process so far. */
   maxMemoryMiB(): number;
   /** Number of its open files and connections. */
   openFiles(): number;
@@ -24,7 +23,7 @@ export interface GatewayProcess {
 
 export const masterKey = Buffer.alloc(32, 7);
 
-/** Nothing is refused for being too much, unless a bench asks for it. */
+/** Limits that refuse nothing, unless a bench sets others. */
 const withoutLimits = {
   RATE_LIMIT_READS: '0',
   RATE_LIMIT_WRITES: '0',
@@ -36,10 +35,7 @@ const withoutLimits = {
   PROXY_CONNECTIONS_PER_SANDBOX: '5000',
 };
 
-/**
- * `conversation-operator gateway` as it is built, started as its image starts it. Its log goes
- * nowhere, as its collector's pace is not ours.
- */
+/** Starts the built gateway as its image does. The log is dropped: no log collector is measured. */
 export async function startGateway(
   { kubeconfig }: ApiServer,
   env: Readonly<Record<string, string>> = {},
@@ -47,7 +43,7 @@ export async function startGateway(
     memoryMiB,
     flags = [],
   }: {
-    /** As in a container with this limit: Node then takes half of it for its heap. */
+    /** Memory limit of a container: Node takes half of it for its heap. */
     readonly memoryMiB?: number;
     /** Flags of Node in addition to those of the image. */
     readonly flags?: readonly string[];

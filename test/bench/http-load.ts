@@ -5,22 +5,17 @@ export interface Load {
   readonly requestsPerSecond: number;
   /** Milliseconds. */
   readonly latencies: readonly number[];
-  /**
-   * The share of one processor that the load tool itself, which is this process, has used: 0 to 1.
-   */
+  /** The share of one processor that this process, the load tool, has used: 0 to 1. */
   readonly ownShare: number;
 }
 
 export interface LoadOptions {
   readonly port: number;
-  /** The whole request, as it goes over the wire; or one for each turn. */
+  /** The whole request, as it goes over the wire, or a function of the number of the request. */
   readonly request: string | ((turn: number) => string);
   readonly connections: number;
   readonly durationMs: number;
-  /**
-   * Gets the head of each answer that is not good; by default the first of them ends the load with
-   * an error.
-   */
+  /** Gets the head of each failed answer; by default the first one ends the load with an error. */
   readonly onRefusal?: (head: string) => void;
   /** Between an answer and the next request on its connection; 0 by default. */
   readonly pauseMs?: number;

@@ -7,15 +7,14 @@ const text = textOf('images/Containerfile');
 
 const flagsIn = (command = ''): readonly string[] => command.match(/--[\w-]+(?:=\w+)?/g) ?? [];
 
-/** With what Node starts the program in its image. */
+/** Flags of Node in the entry point of the image. */
 export const imageFlags = flagsIn(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1]);
 
-/** With what the chart has Node start the operator. */
+/** Flags of Node that the chart sets for the operator. */
 export const operatorFlags = flagsIn(
   /^ +command: (\[.*\])$/m.exec(textOf('helm/conversation-operator/templates/operator.yaml'))?.[1],
 );
 
-/** The environment that the image sets for the program. */
 export const imageEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
   text.matchAll(/^ENV (\w+)=(.*)$/gm).map(([, name = '', value = '']) => [name, value]),
 );

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * Agents that cost the gateway most: they take every connection, agree to every WebSocket, pour at
- * /pour, and answer nothing else. Says its port.
+ * Agents that cost the gateway most: they take every connection, agree to every WebSocket, send
+ * without end at /pour, and answer nothing else. Prints the port.
  */
 const chunk = Buffer.alloc(64 * 1024, 'x');
 const server = createServer((request, response) => {

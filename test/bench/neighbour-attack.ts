@@ -10,15 +10,12 @@ export interface Attack {
   readonly keys: readonly string[];
   /** Conversations in sandboxes whose agents are silent. */
   readonly conversations: readonly string[];
-  /** With their session keys. */
+  /** Sandboxes with their session keys. */
   readonly sandboxes: readonly { readonly name: string; readonly sessionKey: string }[];
 }
 
 const attack = JSON.parse(process.argv[2] ?? '{}') as Attack;
-/**
- * Delay before a connection that was closed or refused is used again: a client that asks at full
- * speed takes the machine, not the gateway.
- */
+/** Retry delay of a closed connection: without it the client takes the machine, not the gateway. */
 const pauseMs = 50;
 const addresses = 8;
 const answered = new Map<string, number>();

@@ -71,7 +71,7 @@ await client.create(conversationQuotas, {
   },
 });
 
-/** Conversations whose start is over, each in one of these sandboxes. */
+/** Adds conversations whose start is over, each in one of these sandboxes. */
 async function addConversations(
   owner: string,
   count: number,
@@ -140,10 +140,7 @@ interface Times {
 }
 const nothing = (): Times => ({ reads: [], starts: [], refused: [] });
 
-/**
- * Reads and starts of another owner, one after the other, each with a little pause as people and
- * clients make.
- */
+/** Reads and starts of another owner, one by one, with little pauses as clients make them. */
 async function measure(into: Times): Promise<void> {
   const until = performance.now() + phaseMs;
   const repeat = async (
@@ -187,7 +184,7 @@ for (let round = 0; round < rounds; round++) {
   await measure(beside);
   await ending.disposeAsync();
   await listening;
-  // Until everything of it is closed.
+  // Every connection of the attack is closed in this time.
   await delay(3000);
 }
 

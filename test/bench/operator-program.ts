@@ -51,10 +51,9 @@ export async function createDefaults(
 }
 
 export interface OperatorProgram {
-  /** Milliseconds of processor that it has used so far. */
   processorMs(): number;
   residentMiB(): number;
-  /** Maximum that it has had resident so far. */
+  /** Maximum resident memory of the process so far. */
   maxResidentMiB(): number;
   /** Whether its caches are filled; it may not lead. */
   isReady(): Promise<boolean>;
@@ -62,7 +61,7 @@ export interface OperatorProgram {
   metric(name: string, isCounted?: (labels: string) => boolean): Promise<number>;
   /** Requests so far, without those about its lease and its own watches. */
   requests(): Promise<number>;
-  /** Ends it. With SIGTERM it gives its lease back. */
+  /** Ends the process, which releases its Lease on SIGTERM. */
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 

@@ -86,10 +86,7 @@ export async function addSandbox(
   return client.mergePatch(sandboxes, namespace, name, { status }, { subresource: 'status' });
 }
 
-/**
- * Conversations of one owner, all READY in sandboxes that run: the most that there is to say of
- * each. Returns their ids.
- */
+/** READY conversations of one owner in running sandboxes, with all fields. Returns their ids. */
 export async function addConversations(
   client: HttpKubeClient,
   count: number,
@@ -147,10 +144,7 @@ const step = (name: string) => ({
   output: printed,
 });
 
-/**
- * Conversations of one owner that have worked and were paused by it: each with its sandbox and a
- * volume.
- */
+/** Conversations of one owner, paused after work: each with its sandbox and a volume. */
 export async function addPausedConversations(
   client: HttpKubeClient,
   count: number,

@@ -30,7 +30,6 @@ const git = (cwd: string, ...args: readonly string[]) =>
     .toString()
     .trim();
 
-/** Memory of a process, as the operating system counts. */
 const residentMiB = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 

@@ -11,7 +11,7 @@ import { imageFlags } from './image.ts';
  */
 const count = Number(process.env['OBJECTS'] ?? 10_000);
 const messageBytes = 65_536;
-/** As a container of 512 MiB that leaves room for what is not in the heap. */
+/** Flags for a container of 512 MiB, with room for what is not in the heap. */
 const flags = ['--expose-gc', ...imageFlags, '--max-old-space-size=256'];
 
 await using stack = new AsyncDisposableStack();

@@ -38,7 +38,6 @@ async function firstElementMs(): Promise<number> {
 const residentMiB = (): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${up.pid}/status`, 'utf8'))?.[1]) / 1024;
 
-/** Seconds of processor that the process has used so far. */
 function processorSeconds(): number {
   const fields = readFileSync(`/proc/${up.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;

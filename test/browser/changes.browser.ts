@@ -56,7 +56,6 @@ const open = async (path = `/c/${id}?view=changes`) => {
   await window.page.goto(service.url + path);
 };
 const file = (name: string) => window.page.locator('.changed-file', { hasText: name });
-/** Waits for a text that appears after a while. */
 const expectText = async (read: () => Promise<string>, text: string) => {
   for (let tries = 0; tries < 40 && (await read()) !== text; tries++)
     await window.page.waitForTimeout(50);

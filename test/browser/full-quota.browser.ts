@@ -43,10 +43,7 @@ async function started(text: string): Promise<string> {
   return z.string().parse(task.app_conversation_id);
 }
 
-/**
- * The number of containers that an agent had, and its present container, which a pause would have
- * ended.
- */
+/** An agent's present container, which a pause would have ended, and how many it has had. */
 const containerOf = (id: string): Promise<string> =>
   k('get', 'sandbox', sandboxOf(id), '-o', 'jsonpath={.status.agentEpoch} {.status.containerID}');
 
@@ -58,10 +55,7 @@ async function expectToWork(...ids: string[]): Promise<void> {
     });
 }
 
-/**
- * Opens a paused conversation in the web UI, which resumes its sandbox for that, and waits until
- * the quota has decided.
- */
+/** Opens a paused conversation, which resumes its sandbox, and waits for the quota's decision. */
 async function open(id: string, title: string): Promise<void> {
   const resumed = window.page.waitForResponse((response) =>
     response.url().endsWith(`/api/v1/sandboxes/${sandboxOf(id)}/resume`),
@@ -81,9 +75,7 @@ const expectToWait = async (id: string): Promise<void> =>
     sandbox_status_reason: 'waiting-for-idle-sandbox',
   });
 
-/**
- * Waits until the page shows the conversation of this title, with a sandbox that does not run yet.
- */
+/** Waits until the page shows this conversation, with a sandbox that does not run yet. */
 async function showsThatItStarts(title: string): Promise<void> {
   await part('conversation-name-title').getByText(title, { exact: true }).waitFor();
   await starting().waitFor();

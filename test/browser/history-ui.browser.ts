@@ -59,7 +59,6 @@ async function started(text: string, more: object = {}): Promise<string> {
   return z.string().parse(task.app_conversation_id);
 }
 
-/** Opens a conversation, as a person who has its address does. */
 async function open(id: string): Promise<void> {
   await window.page.goto(`${up.url}/conversations/${id}`);
   await chat().waitFor();

@@ -52,7 +52,7 @@ const answered = () => window.page.getByRole('article').getByText('All blocks su
 /** The button has another name while it loads. */
 const older = () => window.page.getByRole('button', { name: /^(Older events|Loading…)$/ });
 
-/** The list of a page: the texts of its entries in their order, and what it copies. */
+/** The list of a page: the texts of its entries in their order, and the Markdown that it copies. */
 interface Shown {
   readonly texts: readonly string[];
   readonly markdown: string;

@@ -24,7 +24,6 @@ const shell = (title: string, command: string) => `${title}:\n\`\`\`sh\n${comman
 const row = (group: string, title: string) =>
   window.page.getByRole('region', { name: group }).getByRole('listitem').filter({ hasText: title });
 
-/** Starts a conversation, and returns its id. */
 async function start(text: string): Promise<string> {
   const { app_conversation_id: id } = await up.over((await up.start(text)).id);
   return id ?? '';

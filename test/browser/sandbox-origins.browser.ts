@@ -72,7 +72,6 @@ const hostilePage = (service: string, key: string): string =>
 
 interface Layout {
   readonly options: Partial<GatewayOptions>;
-  /** Host of the service. */
   readonly host: string;
   /** Host of the agent. Its scripts run where that is another one. */
   readonly agentHost: RegExp;

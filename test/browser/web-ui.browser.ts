@@ -11,7 +11,6 @@ let ui: StaticServer;
 let git: GitServer;
 let up: Installation;
 let window: Window;
-/** The conversation's. */
 let id: string;
 let sandbox: string;
 

@@ -60,7 +60,7 @@ ofRealServers(
       async (name) => {
         const { namespace } = server();
         const { kind, metadata } = leftBy[name] as { kind: string; metadata: { name: string } };
-        // As Helm marks what a release has.
+        // Annotations by which Helm marks the objects of a release.
         const annotations = {
           'meta.helm.sh/release-name': 'conversation-operator',
           'meta.helm.sh/release-namespace': namespace,

@@ -18,10 +18,7 @@ const withinMs = 150_000;
 const image = `${process.env['REGISTRY'] ?? ''}/conversation-operator-agent:${process.env['TAG'] ?? ''}`;
 const templateName = (cause: Cause): string => `cause-${causes.indexOf(cause)}`;
 
-/**
- * The id of the start of a case: chosen by the test, so that its resource is known before it
- * exists.
- */
+/** The test chooses the id of the start, so that its resource is known before it exists. */
 const idOf = (cause: Cause): string =>
   (0xe2e000000000 + causes.indexOf(cause)).toString(16).padStart(32, '0');
 

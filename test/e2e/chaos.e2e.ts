@@ -126,10 +126,7 @@ async function whatHappened(): Promise<string> {
   return `${telling.slice(-20).join('\n')}\n${gateways}`;
 }
 
-/**
- * The API server is down for a while; an operator that begins in that time gets no answer, and
- * starts by itself afterwards.
- */
+/** Stops the API server for a while; an operator that starts meanwhile recovers by itself. */
 async function stopApiServer(away: Away): Promise<void> {
   const names = (
     await inRelease(
@@ -160,10 +157,7 @@ async function stopApiServer(away: Away): Promise<void> {
   expect((await containerOf(standby))?.restartCount).toBe((before?.restartCount ?? 0) + 1);
 }
 
-/**
- * Everything on the node is evicted. On the only node no pod can come back before the node is
- * schedulable again.
- */
+/** Evicts every pod; on the only node none comes back before the node is schedulable again. */
 async function drainNode(away: Away): Promise<void> {
   const node = await inRelease(`get pod ${await leader()} -o jsonpath={.spec.nodeName}`);
   const before = await agentUids();

@@ -204,11 +204,10 @@ async function archiveOf(id: string) {
   const condition = status.conditions.find(({ type }) => type === archivedCondition);
   return { events: status.archive?.events ?? 0, reason: condition?.reason };
 }
-/** The keys of the objects of a conversation. */
 const keysOf = async (uid: string) =>
   (await store.keys(bucket)).filter((key) => key.startsWith(`${prefix}/${sandboxes}/${uid}/`));
 
-/** The events of a download by the names of their files, and the record. */
+/** The events of a download by the names of their files, and the record of the conversation. */
 async function download(id: string) {
   const response = await fetch(`${up.url}/api/v1/app-conversations/${id}/download`, {
     headers: { authorization: `Bearer ${up.key}` },
@@ -439,7 +438,7 @@ describe('a conversation whose pod is lost in the middle of a run', () => {
   );
 });
 
-/** As an administrator drains a node, but for one pod. */
+/** Drains one pod from a node, as an administrator drains the whole node. */
 async function drain(sandbox: string): Promise<void> {
   const node = await up.k(`get pod ${sandbox} -o jsonpath={.spec.nodeName}`);
   try {

@@ -5,12 +5,12 @@ const config: Config = {
   ...base,
   rootDir: '../..',
   testMatch: ['<rootDir>/test/e2e/**/*.e2e.ts'],
-  // Its image takes minutes, and a Python package index: see run.
+  // The image takes minutes to build and needs a Python package index: see `run`.
   testPathIgnorePatterns: process.env['OPENHANDS'] === undefined ? ['openhands.e2e.ts$'] : [],
   globalSetup: '<rootDir>/test/e2e/support/setup.ts',
   globalTeardown: '<rootDir>/test/e2e/support/teardown.ts',
   testSequencer: '<rootDir>/test/e2e/support/sequencer.ts',
-  // One installation, so one part after the other.
+  // All parts share one installation, so they run one after the other.
   maxWorkers: 1,
   testTimeout: 200_000,
 };

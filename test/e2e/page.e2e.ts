@@ -25,7 +25,7 @@ afterAll(async () => {
   forward.close();
 });
 
-/** As the notes of the chart have it. */
+/** Runs the command of the notes of the chart, which prints a link to sign in. */
 async function loginLink(): Promise<string> {
   const args = [
     ...[program, 'login-link', '--namespace', up.facts.sandboxes, '--owner', 'page'],

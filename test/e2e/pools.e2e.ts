@@ -6,10 +6,7 @@ const up = new TestedInstallation('story');
 const facts = readFacts();
 const withinMs = 90_000;
 
-/**
- * Warm sandboxes on a real cluster: kubelets, garbage collection and the rights of the chart's
- * Roles are those of Kubernetes.
- */
+/** Kubelets, garbage collection and the rights of the chart's Roles are those of Kubernetes. */
 describe('a pool on a cluster', () => {
   const fieldOf = (path: string) => up.k(`get sandboxpool e2e -o jsonpath={${path}}`);
   const isFull = () =>

@@ -80,9 +80,7 @@ async function upgrade(): Promise<void> {
   );
 }
 
-/**
- * A cluster of test/cluster resolves no names; sandboxes get the one of the agent side as a file.
- */
+/** A cluster of test/cluster has no DNS: sandboxes get the agent side's name as a file. */
 async function nameAgentSide(): Promise<void> {
   if (stateFolder === undefined) return;
   const service = `${release}-agent-side`;

@@ -5,10 +5,7 @@ import { committed, components, rightsOf, type Component } from './support/right
 
 const facts = readFacts();
 
-/**
- * Calls the API server from within a pod, with the token that is mounted there; answers with the
- * status of each call.
- */
+/** Calls the API server from a pod with its mounted token; answers with each call's status. */
 const caller = `
   const { readFileSync } = require('node:fs');
   const { request } = require('node:https');

@@ -9,10 +9,7 @@ const saying = (text: string) => ({ role: 'user', content: [{ type: 'text', text
 const eventSchema = z.looseObject({ kind: z.string() });
 type AgentEvent = z.output<typeof eventSchema>;
 
-/**
- * Everything that an agent sends over a socket until one event is as asked. The key goes as
- * browsers send it, in the first frame.
- */
+/** A socket's events until one matches; the key goes in the first frame, as browsers send it. */
 function follow(
   url: string,
   key: string,

@@ -12,10 +12,7 @@ describe('an uninstall', () => {
   let sandbox: string;
   let before: string;
 
-  /**
-   * Objects that users would miss: all resources of the product, pods, volumes and Secrets, each by
-   * its UID.
-   */
+  /** Resources of the product, pods, volumes and Secrets, which users would miss, by UID. */
   const belongings = async () => {
     const uids = '-o jsonpath={range.items[*]}{.kind}/{.metadata.name}:{.metadata.uid},{end}';
     const kinds =

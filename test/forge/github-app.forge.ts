@@ -77,7 +77,6 @@ afterAll(async () => {
   expect(github.violations).toEqual([]);
 });
 
-/** Whether git reads a repository of the forge with a token. */
 async function reads(token: string, repository: string): Promise<boolean> {
   const authorization = Buffer.from(`x-access-token:${token}`).toString('base64');
   try {

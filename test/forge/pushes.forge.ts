@@ -34,9 +34,7 @@ async function give(owner: string, user: string, scopes: readonly string[]): Pro
   return token;
 }
 
-/**
- * A new token for the owner of the conversation; the forge does not accept the old one any more.
- */
+/** A new token for the conversation's owner; the forge no longer accepts the old one. */
 async function rotate(scopes = writing): Promise<void> {
   const old = present;
   present = await give('local', 'robot', scopes);

@@ -1,6 +1,6 @@
 import type { Sent } from '../support/gateway/two-owners.ts';
 
-/** For bash, whatever the bytes are. */
+/** Quotes bytes of any value for bash. */
 const quoted = (bytes: Buffer): string =>
   `$'${[...bytes]
     .map((byte) =>
@@ -10,9 +10,7 @@ const quoted = (bytes: Buffer): string =>
     )
     .join('')}'`;
 
-/**
- * A line that sends the same request. A body that is too long for a line is truncated, and says so.
- */
+/** A command that sends the same request; a body too long for a line is marked as truncated. */
 export function curlOf(
   origin: string,
   { method, target, headers = {}, body }: Sent,

@@ -22,23 +22,16 @@ export interface FuzzReport {
 const chunk = 100;
 const maxFailures = 20;
 const patienceMs = 60_000;
-/**
- * Less than the service takes: its own count has the request line's other words and the headers
- * that the client adds.
- */
+/** Below the service's limit, which also counts the request line and headers of the client. */
 const maxHeadBytes = 15 * 1024;
 
 export interface FuzzOptions {
   readonly requests: number;
   readonly seed: number;
-  /** Called for each answer. */
   readonly watch?: (sent: Sent, got: Got) => void;
 }
 
-/**
- * Sends `requests` requests made from the service's own document, each after the other, and judges
- * each answer by it.
- */
+/** Sends `requests` requests made from the service's document; checks each answer by it. */
 export async function fuzz(
   world: TwoOwners,
   { requests, seed, watch }: FuzzOptions,
@@ -186,7 +179,6 @@ async function credentialsIn(world: TwoOwners): Promise<Omit<Credentials, 'cooki
   };
 }
 
-/** Cookies of sessions of both owners. */
 async function cookiesIn({ keys, port }: TwoOwners): Promise<readonly string[]> {
   const answers = await Promise.all(
     [keys.alice, keys.alice, keys.bob].map((key) =>

@@ -5,16 +5,10 @@ import { leaksIn, withoutFields, type Secrets } from '../support/leaks.ts';
 /** Length in base64 of a key that is made for a sandbox. */
 const keyLength = 43;
 
-/**
- * Searches for secrets in every answer, and at the end in everything else that the requests have
- * made.
- */
+/** Searches every answer for secrets, and at the end all else that the requests have made. */
 export class LeakWatch {
   readonly leaks: string[] = [];
-  /**
-   * Fields in which a secret has been shown to whom it belongs: else the search would prove
-   * nothing.
-   */
+  /** Fields that have shown a secret to its owner: without them the search proves nothing. */
   readonly shown = new Set<string>();
   readonly #world: TwoOwners;
   readonly #issued: Record<string, string> = {};

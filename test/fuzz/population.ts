@@ -33,7 +33,7 @@ const broken = {
 };
 const starting = { conditions: [] };
 const unknownIds = ['no such thing', 'never'].map(uuidOf);
-/** Maximum number of maxRemembered deleted objects, and of maxRemembered cursors. */
+/** Maximum number of remembered deleted objects, and of remembered cursors. */
 const maxRemembered = 12;
 
 /** A conversation, with or without a sandbox, in one of the states that there are. */
@@ -136,7 +136,7 @@ export class Population {
     };
   }
 
-  /** One agent that answers, most of the time, with a key for it, and what is none. */
+  /** Mostly one agent that answers, with its key; sometimes values that are no agent. */
   get #agentPools(): Pick<Pools, 'host' | 'path' | 'sessionKey'> {
     const { caches, sandboxKeys } = this.#world;
     const sandbox = caches.sandboxes.store

@@ -5,11 +5,9 @@ import type { OpenApi, Operation, Parameter, Schema } from '../support/openapi/d
 import { hostileBody, hostileHeaders, hostileText } from './hostile.ts';
 import { Values, type Pools } from './values.ts';
 
-/** Credentials of the sender of a request. */
 export interface Credentials {
   readonly valid: readonly string[];
   readonly others: readonly string[];
-  /** Cookies of sessions. */
   readonly cookies: readonly string[];
 }
 
@@ -57,7 +55,6 @@ const encoded = (text: string): string => encodeURIComponent(text.toWellFormed()
 const inUrl = (text: string, isPlain: boolean): string =>
   isPlain ? text.replaceAll(/[^!$&-;=?-Z_a-z~%]/g, encoded) : encoded(text);
 
-/** One request for an operation of the document. */
 export function requestFor(
   document: OpenApi,
   operation: Operation,

@@ -56,7 +56,7 @@ export class Values {
     this.#pools = pools;
   }
 
-  /** As the schema says; a property named like an id is one that there is, most of the time. */
+  /** A value of the schema; a property named like an id is mostly an id that exists. */
   valid(schema: Schema, name = ''): fc.Arbitrary<unknown> {
     const pool = poolOfName[name];
     if (pool !== undefined) return this.#from(pool);
@@ -95,7 +95,7 @@ export class Values {
     }
   }
 
-  /** Something of the schema with one thing about it changed. */
+  /** Almost a value of the schema: one part of it is changed. */
   near(schema: Schema, name = ''): fc.Arbitrary<unknown> {
     return fc
       .tuple(this.valid(schema, name), hostileJson, fc.nat())
@@ -147,7 +147,7 @@ export class Values {
   }
 }
 
-/** Replaces, removes or adds one thing somewhere in a value. */
+/** Replaces, removes or adds one part somewhere in a value. */
 function broken(value: unknown, odd: unknown, where: number): unknown {
   if (typeof value !== 'object' || value === null) return odd;
   const keys = Object.keys(value);

@@ -390,7 +390,7 @@ describe('conversation-operator check', () => {
       expect(found).toContainEqual(
         expect.objectContaining({ check, code, remedy: expect.stringContaining(remedy) as string }),
       );
-      // Nothing else is blamed, except for the two sides of one cause.
+      // No other check fails, except for the two sides of one cause.
       expect(new Set(found.map(({ check: of }) => of)).size).toBeLessThanOrEqual(
         check === 'dns' ? 2 : 1,
       );

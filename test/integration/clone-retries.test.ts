@@ -49,7 +49,7 @@ function failing(
 const done = { code: 0, isThere: true, left: ['steps'] };
 const failed = { code: PreparationExitCode.cloneFailed, isThere: false, left: ['steps'] };
 const unavailable = (response: ServerResponse) => response.writeHead(503).end();
-/** In the middle of an answer: where it has not begun, curl asks again by itself. */
+/** Ends in the middle of an answer: before its first byte, curl would repeat the request. */
 const interrupted = (response: ServerResponse) =>
   response
     .writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' })

@@ -30,7 +30,7 @@ interface Case {
   readonly branch?: string;
 }
 
-/** By what they are. All of them are in one installation, at the same time. */
+/** The cases by their names, all of them at the same time in one installation. */
 const cases: Readonly<Record<string, Case>> = {
   'settings of git in the tree': {
     tree: {

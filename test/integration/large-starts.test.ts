@@ -25,10 +25,7 @@ interface Task {
   };
 }
 
-/**
- * Everything that one owner had stored with one key was one answer to a list, and too large for a
- * process that had just started.
- */
+/** All starts of an owner's key were once one list response, too large for a fresh process. */
 it(`answers again after a restart with ${count} starts of nearly a megabyte each`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'conversation-operator-large-'));
   let up = await Installation.start({ dataDir });

@@ -30,12 +30,9 @@ interface Candidate {
   readonly identity: string;
   readonly process: ChildProcess;
   refusals: number;
-  /**
-   * By write: when it was checked for the last time before it was handed to a connection, by the
-   * machine's monotonic clock.
-   */
+  /** By write: its last check before it was handed to a connection, on the monotonic clock. */
   readonly checked: Map<string, bigint>;
-  /** From when until when it was stopped, by the same clock. */
+  /** The times at which the process was stopped, by the same clock. */
   readonly stops: { readonly from: bigint; readonly to: bigint }[];
 }
 

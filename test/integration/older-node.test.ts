@@ -35,9 +35,7 @@ const claiming = (version: string): readonly string[] => {
   return ['--import', `data:text/javascript,${encodeURIComponent(text)}`];
 };
 
-/**
- * The Node of the system, where that is an older one; the tests find this project's on the PATH.
- */
+/** The system's Node where that is older; the tests find this project's on the PATH. */
 async function systemNodes(): Promise<readonly string[]> {
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((each) => each !== installed);
   const nodes = folders.map((folder) => join(folder, 'node')).filter((file) => existsSync(file));

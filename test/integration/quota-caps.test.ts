@@ -41,7 +41,6 @@ const started = z.object({
     }),
   }),
 });
-/** How the start of a conversation has ended. */
 const endOf = (name: string) =>
   eventually(`the start of ${name} over`, async () => {
     const found = started.safeParse(
@@ -63,7 +62,7 @@ it('accepts no more of what kubectl makes than a quota lets be stored, and loses
     error:
       'The quota default allows 2 stored conversations per owner, and 2 are there. Delete some, then start again.',
   });
-  // Nothing was made for the one that was refused.
+  // No sandbox was made for the conversation that was refused.
   expect((await k(['get', 'sandboxes', '-o', 'name'])).trim().split('\n')).toHaveLength(2);
   await eventually('the counts', async () => (await counts()) === '3/2');
 

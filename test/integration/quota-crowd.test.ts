@@ -115,10 +115,7 @@ function announce(url: string): void {
   for (const child of children) if (child.connected) child.send({ url });
 }
 
-/**
- * The processes that are killed, and come back: none, all of one machine with its children, or the
- * operator that leads, of two.
- */
+/** The killed processes, which come back: none, all of one machine, or the leading operator. */
 type Killed = 'nothing' | 'everything' | 'the operator';
 
 async function open(killed: Killed): Promise<Installation | SplitInstallation> {
@@ -152,7 +149,7 @@ async function kill(count: number): Promise<boolean> {
 
 async function crowd(onExceeded: string, killed: Killed): Promise<void> {
   up = await open(killed);
-  // Those that have finished make room, else the last ones to come would keep it.
+  // Finished conversations make room, else the last ones to come would keep theirs.
   await patch('sandboxtemplate', { idleTimeout: '1s' });
   await patch('conversationquota', { limit, onExceeded });
   watch = new AgentWatch(dataDir);
@@ -168,7 +165,7 @@ async function crowd(onExceeded: string, killed: Killed): Promise<void> {
   let kills = 0;
   let lastKill = performance.now();
   let found: readonly Listed[] = [];
-  // One that was paused a moment ago is still to be.
+  // A conversation that was just paused still has to become PAUSED.
   const unfinished = () =>
     found.filter(({ metadata: { name }, status }) =>
       pauses.ids.has(name)

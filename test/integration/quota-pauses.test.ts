@@ -52,7 +52,6 @@ const isGone = (id: string) =>
     async () => (await k('get', 'pod', sandboxOf(id), '--ignore-not-found', '-o', 'name')) === '',
   );
 
-/** The status detail of the sandbox over REST. */
 async function detailOf(id: string): Promise<string | null> {
   const { body } = await up.call('GET', `/api/v1/sandboxes?id=${sandboxOf(id)}`);
   return z.tuple([z.object({ status_detail: z.string().nullable() })]).parse(body)[0].status_detail;

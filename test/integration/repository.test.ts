@@ -62,7 +62,7 @@ const processes = (): string =>
     )
     .join('\n');
 
-/** Keeps objects of the repository back until it is called. */
+/** Delays the objects of a repository until the returned function is called. */
 function gate(name: string): () => void {
   let open = (): void => undefined;
   host.gates.set(name, new Promise((resolve) => (open = resolve)));

@@ -39,7 +39,6 @@ beforeEach(async () => {
 });
 afterEach(() => stack.disposeAsync());
 
-/** The built gateway, once it is ready. */
 async function startGateway() {
   const env = {
     DRAIN_SECONDS: String(drainSeconds),

@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Makes all sandboxes to come use the proxy, as templates of companies do. */
+/** Sets the proxy for all later sandboxes, as templates of companies do. */
 async function useProxy(): Promise<void> {
   const { stdout } = await kubectl(up.kubeconfig, ['get', 'sandboxtemplates', '-o', 'name']);
   const value = [

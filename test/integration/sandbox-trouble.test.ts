@@ -142,7 +142,7 @@ describe('a start', () => {
       const found = await field(`pod ${sandbox} --ignore-not-found`, '{.metadata.uid}');
       return found !== '' && found;
     });
-    // As the cluster autoscaler writes one.
+    // Creates an Event as the cluster autoscaler writes one.
     const event = JSON.stringify({
       apiVersion: 'v1',
       kind: 'Event',
@@ -186,7 +186,7 @@ describe('a start', () => {
         '{.status.start.errorCode}/{.status.sandboxStatusReason}',
       ),
     ).toBe('Unschedulable/Unschedulable');
-    // The next pod is made of the mended template.
+    // The next pod is made from the corrected template.
     await template('nowhere', { more: { startDeadline: '2m' } });
     expect((await k(`delete pod ${waiting.sandbox_id ?? ''} --wait=false`)).code).toBe(0);
     expect(await up.over(id)).toMatchObject({ status: 'READY', error: null, detail: null });
@@ -255,7 +255,7 @@ it('a run whose pod is evicted is interrupted, resumes, and does not pass for fi
   const safeToEvict = '{.metadata.annotations.cluster-autoscaler\\.kubernetes\\.io/safe-to-evict}';
   expect(await field(`pod ${sandbox}`, safeToEvict)).toBe('false');
   const before = await field(`pod ${sandbox}`, '{.metadata.uid}');
-  // As the eviction API does: with a signal, and the grace period of the pod.
+  // Deletes as the eviction API does: with a signal, and the grace period of the pod.
   await k(`delete pod ${sandbox} --wait=false`);
   const seen = new Set<string>();
   await eventually('the end of the run', async () => {

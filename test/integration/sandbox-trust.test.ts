@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sandbox-trust-'));
 const certificate = join(folder, 'ca.crt');
 const missing =
   "The ConfigMap company-ca with the key ca.crt does not exist in the sandbox's namespace.";
-/** For what takes seconds on a machine that has nothing else to do. */
+/** Maximum time for work that takes seconds on an idle machine. */
 const patientMs = 120_000;
 let host: GitServer;
 let secure: Server;

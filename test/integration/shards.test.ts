@@ -15,7 +15,7 @@ const lease = {
   LEASE_RENEW_DEADLINE_SECONDS: '2',
   LEASE_RETRY_PERIOD_SECONDS: '0.4',
 };
-/** One namespace of each of two shards. */
+/** A namespace of each of two shards. */
 const tenants = [0, 1].map(
   (shard) =>
     Array.from({ length: 64 }, (_, index) => `team-${index}`).find(

@@ -15,7 +15,7 @@ import { RestUser } from '../support/rest-user.ts';
 import { SplitInstallation } from '../support/split-installation.ts';
 
 const namespace = 'default';
-/** For what takes a second on a machine that has nothing else to do. */
+/** Maximum time for work that takes a second on an idle machine. */
 const patientMs = 120_000;
 /** Longer than a busy machine stops a process for; an operator that is killed is followed later. */
 const lease = {
@@ -68,7 +68,7 @@ describe('what agents do reaches the conversation', () => {
     return { id, go: () => writeFileSync(go, '') };
   }
 
-  /** By the API server itself: there may be no gateway. */
+  /** Reads a conversation from the API server, because there may be no gateway. */
   const stored = (id: string) => client.get(conversations, namespace, id);
   const reaches = (id: string, status: ExecutionStatus, timeoutMs: number) =>
     eventually(

@@ -8,9 +8,7 @@ export interface Schema {
   readonly additionalProperties?: Schema | boolean;
 }
 
-/**
- * The paths of all fields below a schema that `kubectl explain` would show without a description.
- */
+/** Paths of the fields below a schema that `kubectl explain` shows without a description. */
 export function undescribed(schema: Schema, path: string): readonly string[] {
   const { properties = {}, items, additionalProperties } = schema;
   return [

@@ -40,7 +40,6 @@ const excluded = [
 /** Words and phrases out of use, each with its replacement. */
 type Words = ReadonlyMap<string, string>;
 
-/** The words of one table. */
 function wordsOf(table: string): Words {
   const rows = table.split('\n').filter((line) => line.startsWith('|') && !/^\| *-/.test(line));
   return new Map(

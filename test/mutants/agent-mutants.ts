@@ -9,10 +9,7 @@ const liveMask = 'packages/agent-server/src/mask.ts';
 const liveTest = 'packages/agent-server/test/live-activity.test.ts';
 const acpTest = 'packages/agent-server/test/acp/program.test.ts';
 
-/**
- * Mistakes in the sessions of agents, in what collects reports, in texts that are shortened, and in
- * rows of the page. Each name is the mistake as a sentence.
- */
+/** Mutants of sessions, reports, shortened texts and rows of the page; each name is the mistake. */
 export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   'the last words of an agent are stored with a secret': {
     file: runResult,

@@ -13,10 +13,7 @@ const delivery = 'src/controllers/conversation/messages/delivery.ts';
 const runRequest = 'src/controllers/conversation/messages/delivery.ts';
 const confirmationTest = 'test/integration/agent/confirmation.test.ts';
 
-/**
- * Mistakes in what a question shows, in what its answer counts for, and in runs that no user has
- * requested. Each name is the mistake as a sentence.
- */
+/** Mutants of questions, answers and runs that no user has requested; each name is the mistake. */
 export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   'a call that was forgotten before its question passes for a whole one': {
     file: 'packages/agent-server/src/acp/recorder.ts',

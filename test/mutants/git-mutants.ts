@@ -52,9 +52,7 @@ const trustFile = {
 } as const;
 const leftBehind = { test: 'test/unit/support/left-behind.test.ts' } as const;
 
-/**
- * Mistakes in git, keys, and calls of other servers. Each name is the mistake as a sentence.
- */
+/** Mutants of git, keys and calls of other servers; each name is the mistake as a sentence. */
 export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   'requests for credentials of an instance go to a proxy': {
     ...proxies,

@@ -23,7 +23,7 @@ const mutatingConfig = JSON.stringify({
 });
 const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** From the start of a test with a mistake until its processes are ended. */
+/** Maximum time from the start of a test with a mistake until its processes are ended. */
 const maxRunMs = 400_000;
 /** Failures that show no more than a busy machine, or a mutant that is no program. */
 const proofless = /Exceeded timeout|^ReferenceError:/m;

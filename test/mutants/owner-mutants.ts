@@ -21,10 +21,7 @@ const settings = {
   test: 'test/unit/controllers/conversation/owner-settings.test.ts',
 };
 
-/**
- * Mistakes about a second owner, and about settings that change in a running process. Each name is
- * the mistake as a sentence.
- */
+/** Mutants of a second owner and of settings that change at run time; each name is the mistake. */
 export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
   'the headers of a server follow its URL to another origin': {
     file: 'src/gateway/settings/settings-change.ts',

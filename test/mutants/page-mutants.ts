@@ -2,7 +2,6 @@ import type { TestedMutant } from './tested-mutant.ts';
 
 const diff = { file: 'src/web/line-diff.ts', test: 'test/unit/web/line-diff.test.ts' } as const;
 
-/** Mistakes of the pages. */
 export const pageMutants: Readonly<Record<string, TestedMutant>> = {
   'a run whose last command failed is done': {
     file: 'src/web/groups.ts',

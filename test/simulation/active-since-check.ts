@@ -15,18 +15,12 @@ export interface ActiveSinceCheckOptions {
   readonly machineOf: (actor: string) => Machine | undefined;
 }
 
-/**
- * Maximum time between the moment in which a process reads its clock and the execution of what it
- * writes.
- */
+/** Maximum time from a process's reading of its clock to the execution of what it writes. */
 const maxWriteAgeMs = 60_000;
 
 const rule = 'activeSince is when a sandbox began to run after its last pause';
 
-/**
- * Compares `activeSince` with the times at which the sandbox was wanted and its agents had their
- * keys.
- */
+/** Compares `activeSince` with when the sandbox was wanted and its agents had their keys. */
 export class ActiveSinceCheck {
   readonly #options: ActiveSinceCheckOptions;
   /** By the uid of the sandbox: its value, and when that was written first. */

@@ -32,7 +32,6 @@ import { isToBeAnswered, isUnfinished, works } from './stored-work.ts';
 export interface AdmissionCheckOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
-  /** Whether the actor is a run of an operator. */
   readonly isOperator: (actor: string) => boolean;
   /** Whether wall clocks are right: order and age are differences of the times that they show. */
   readonly clocksAreRight: () => boolean;
@@ -60,7 +59,7 @@ interface Share {
 
 interface Comebacks {
   readonly count: number;
-  /** The last one. */
+  /** Time of the last automatic resume. */
   readonly at: number;
 }
 
@@ -86,10 +85,7 @@ const unknownMs = 1_000;
  */
 const lostMs = 30_000;
 
-/**
- * Checks each single decision of the admission: whether a sandbox is admitted, and which one is
- * evicted.
- */
+/** Checks each decision of the admission: whether a sandbox is admitted, and which is evicted. */
 export class AdmissionCheck {
   readonly #options: AdmissionCheckOptions;
   #moments: readonly Moment[] = [];
@@ -109,17 +105,12 @@ export class AdmissionCheck {
   readonly #joinedAt = new Map<string, number>();
   /** By the UID of a sandbox that has run: the time since which it is admitted without an agent. */
   readonly #unreadySince = new Map<string, number>();
-  /**
-   * By the UID of a sandbox: the time since which its agent works, or will, by the stored status.
-   */
+  /** By the UID of a sandbox: since when its agent works, or will, by the stored status. */
   readonly #workingSince = new Map<string, number>();
-  /** The same of those whose agents have nothing to do. */
+  /** By the UID of a sandbox: since when its agent has nothing to do. */
   readonly #idleSince = new Map<string, number>();
   readonly #hasRun = new Set<string>();
-  /**
-   * By the UID of a sandbox: the number of its automatic resumes since the last request of a person
-   * for it, or for something in it.
-   */
+  /** By the UID: its automatic resumes since a person last requested it, or something in it. */
   readonly #comebacks = new Map<string, Comebacks>();
   /** By the UID of a sandbox: the number of its evictions since the last request of a person. */
   readonly #pauses = new Map<string, number>();
@@ -129,11 +120,7 @@ export class AdmissionCheck {
     options.cluster.onChange((change) => this.#observe(change));
   }
 
-  /**
-   * From now on nothing goes wrong, and the operators have heard of what did: what they decide
-   * follows from what was true a moment ago. Before, it may follow from what has not been true for
-   * minutes.
-   */
+  /** From now on no fault occurs, and operators decide by a state at most a moment old. */
   expectCalm(): void {
     this.#calmSince = this.#now;
   }
@@ -207,7 +194,7 @@ export class AdmissionCheck {
         return;
       }
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
-      // Asked for by users, also by an answer, or made for a conversation.
+      // A request by users, also by an answer, or a sandbox made for a conversation.
       const isAsked = before === undefined || isAskedSince(before, sandbox);
       if (isAsked || !this.#options.isOperator(change.actor)) this.#pauses.clear();
       if (isAsked) this.#comebacks.delete(sandbox.metadata.uid);
@@ -255,7 +242,7 @@ export class AdmissionCheck {
     ];
   }
 
-  /** Everything of which an operator may think that it is true. */
+  /** The states that an operator may take for the present one. */
   #recently(withinMs = unknownMs): readonly Moment[] {
     return this.#moments.filter(
       (_, index) => this.#now - (this.#moments[index + 1]?.at ?? this.#now) <= withinMs,
@@ -328,7 +315,6 @@ export class AdmissionCheck {
     this.#note(this.#unreadySince, uid, !gone && unready && this.#hasRun.has(uid));
   }
 
-  /** Since when it has been so. */
   #note(times: Map<string, number>, uid: string, isSo: boolean): void {
     if (!isSo) times.delete(uid);
     else if (!times.has(uid)) times.set(uid, this.#now);
@@ -345,10 +331,7 @@ export class AdmissionCheck {
       this.#paused(before);
   }
 
-  /**
-   * Every decision is made of the very version of the sandbox that it is stored on: what only that
-   * says holds at every moment.
-   */
+  /** An admission is decided on the very version that it is stored on, so what that says holds. */
   #admitted(sandbox: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     const reason = reasonOf(sandbox) ?? 'nothing';
@@ -469,8 +452,7 @@ export class AdmissionCheck {
       this.#comebacks.delete(uid);
     const { count = 0, at = 0 } = this.#comebacks.get(uid) ?? {};
     this.#comebacks.set(uid, { count: count + 1, at: this.#now });
-    // Whether a person has asked since is a comparison of times that several processes have
-    // written.
+    // Whether a person has asked since is decided by times that several processes have written.
     if (count === 0 || !this.#options.clocksAreRight()) return;
     const delayMs = Math.min(3_600_000, 60_000 * 2 ** (count - 1));
     if (this.#now - at < delayMs - unknownMs)
@@ -503,7 +485,7 @@ export class AdmissionCheck {
         isSince(this.#settledSince, uid) &&
         (forWork || isSince(this.#idleSince, uid)),
     );
-    /** One that should have gone before it. */
+    /** A sandbox that should have been evicted before this one. */
     const find = (isBefore: (other: Sandbox) => boolean): Sandbox | undefined => {
       const own = others.find((other) => other.spec.owner === owner && isBefore(other));
       return isFull ? own && others.find(isBefore) : own;
@@ -554,10 +536,7 @@ export class AdmissionCheck {
     );
   }
 
-  /**
-   * Whether the sandbox has run, and its agent has been unusable for long enough that the sandbox
-   * is evictable before all others.
-   */
+  /** Whether the sandbox has run, and its agent was unusable so long that it is evicted first. */
   #isStalled(sandbox: Sandbox): boolean {
     const { uid } = sandbox.metadata;
     const since = this.#unreadySince.get(uid);
@@ -579,7 +558,7 @@ export class AdmissionCheck {
     );
   }
 
-  /** Why it has not started yet, if so. */
+  /** Why the sandbox has not started yet; undefined: it has. */
   #starting(sandbox: Sandbox): string | undefined {
     const { status, metadata } = sandbox;
     if (
@@ -612,10 +591,7 @@ const isBegun = (conversation: Conversation): boolean => {
     (executionStatus === 'running' && interruption === undefined)
   );
 };
-/**
- * Whether a message or an answer was sent since the version `before`. Other changes by a person ask
- * for nothing: an annotation, a setting.
- */
+/** Whether a message or an answer was sent since `before`; other changes do not count. */
 const isMessageSentSince = (before: Conversation | undefined, { spec }: Conversation): boolean =>
   (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0) ||
   spec.approvals?.at(-1)?.id !== before?.spec.approvals?.at(-1)?.id;
@@ -650,7 +626,7 @@ const rulesFor = (rules: QuotaRules, owner: string): readonly QuotaRule[] =>
 const limitOf = (rules: QuotaRules, owner: string): number =>
   ownerRule(rules, owner)?.limit ?? Infinity;
 
-/** All who wait, or those of them who wait with something to do. */
+/** All newcomers, or those of them that have something to do. */
 type Waiting = 'newcomers' | 'demanding';
 
 /** The newcomers of all owners that only the namespace's limit may keep out. */
@@ -666,10 +642,7 @@ const holdingOf = ({ owners }: Moment): number =>
 const hasRoom = (moment: Moment, owner: string): boolean =>
   (moment.owners.get(owner) ?? noShare).taken < limitOf(moment.rules, owner);
 
-/**
- * Whether what is free belongs to newcomers: to one of the same owner, or to those that wait for
- * the namespace alone.
- */
+/** Whether free slots belong to newcomers of the same owner, or waiting for the namespace alone. */
 function isForNewcomers(moment: Moment, owner: string): boolean {
   if ((moment.owners.get(owner) ?? noShare).newcomers > 0) return true;
   const demand = demandOf(moment, moment.rules);
@@ -695,7 +668,7 @@ function isNamespaceCrowded(moment: Moment, rules: QuotaRules, by: Waiting): boo
   );
 }
 
-/** Its owner wants it, and it can run. */
+/** Whether the owner wants the sandbox to run, and the sandbox can. */
 const isWanted = ({ metadata, spec, status }: Sandbox): boolean =>
   metadata.deletionTimestamp === undefined &&
   spec.replicas === 1 &&

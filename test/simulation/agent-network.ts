@@ -51,16 +51,13 @@ export interface AgentNetworkOptions {
   readonly outcomeOf?: (
     command: string,
   ) => Partial<AgentCommandResult> & { readonly tookMs?: number };
-  /**
-   * Steps that run independently of their call. Absent: each step is one long call, by `outcomeOf`.
-   */
+  /** Steps that run independently of their call; absent: each is one long call, by `outcomeOf`. */
   readonly steps?: SandboxSteps | undefined;
-  /** An agent takes a command from this process. */
   readonly onCommand?: (process: AgentProcess, command: string) => void;
 }
 
 const callMs = 10_000;
-/** Time until the caller of an answer in doubt gives up, and until a late one arrives. */
+/** Time until the caller of an answer in doubt times out, and until a late answer arrives. */
 const doubtMs = 4_000;
 const lateMs = 12_000;
 const probeMs = 3_000;
@@ -439,7 +436,6 @@ export class SimulatedAgentClient implements AgentClient {
     );
   }
 
-  /** One request and its answer. */
   #reach<T>(
     what: string,
     endpoint: AgentEndpoint,

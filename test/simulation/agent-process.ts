@@ -10,7 +10,7 @@ import { callOf, lookalikeOf } from './model-calls.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** One conversation on a volume: it outlives the agent. */
+/** A conversation on a volume, which outlives the agent. */
 export interface StoredConversation {
   readonly id: string;
   /** UID of the resource for which the conversation was created. */
@@ -29,7 +29,7 @@ export interface StoredConversation {
   end: RunEnd;
   /** The action that waits for an answer. */
   question: AskedQuestion | undefined;
-  /** Questions so far. */
+  /** Number of questions so far. */
   asked: number;
   /** The call of a question that was rejected because its agent was stopped. */
   lostCall: string | undefined;
@@ -39,10 +39,7 @@ export interface StoredConversation {
   acceptedByMessage: string | undefined;
   /** Why its last run ended in `error`: not known where its container ended it. */
   failure: AgentFailure | undefined;
-  /**
-   * The agent was started anew while an action waited. However that is answered, the model's
-   * request for it is forgotten.
-   */
+  /** The agent restarted while an action waited: any answer makes the model forget its request. */
   reloaded: boolean;
   /** The next work of the run ends the container, each time that the run resumes. */
   deadly: boolean;
@@ -50,16 +47,11 @@ export interface StoredConversation {
   broken: boolean;
   /** A person wants the conversation to work, and no run of it has ended by itself since. */
   wanted: boolean;
-  /**
-   * The container was lost while its sandbox was wanted, and no resume has been requested since.
-   */
+  /** The container was lost while its sandbox was wanted, and no resume was requested since. */
   lost: boolean;
   /** Consecutive resumes that were requested after such losses. */
   continuations: number;
-  /**
-   * Losses of the pod in the meantime that say nothing against the run. An operator that has not
-   * seen their cause may count them all the same.
-   */
+  /** Pod losses that are not the run's fault; operators that missed the cause may count them. */
   disruptions: number;
   /**
    * How many runs ended with their container while the sandbox was wanted, since its owner last
@@ -72,10 +64,7 @@ export interface StoredConversation {
   runStartedAt: number;
   interruptedAt: number;
   updatedAt: number;
-  /**
-   * The run was interrupted while its owner paused the sandbox, and no resume has been requested
-   * since.
-   */
+  /** The run was interrupted while its owner paused the sandbox; no resume was requested since. */
   pausedByOwner: boolean;
   /** The run was interrupted at about that time: the order of events decides whether it resumes. */
   mayStayPaused: boolean;
@@ -98,7 +87,7 @@ export type RunEnd = Extract<
 /** The end of a run half-way: by a request, or with its container. */
 export type RunInterruption = 'interrupted' | 'rejected' | 'killed';
 
-/** Where runs may end in something else than success. */
+/** Chances of the ends of runs, where not all of them succeed. */
 export interface EndChances {
   /** A conversation whose runs end their container. */
   readonly deadly: number;
@@ -115,10 +104,7 @@ export class Volume {
   readonly claimUid: string;
   readonly conversations = new Map<string, StoredConversation>();
   cloned = false;
-  /**
-   * The container that writes to it: one on a node that is lost runs on, and its volume has been
-   * taken from it.
-   */
+  /** The container that writes to it; on a lost node it runs on, and its volume is taken away. */
   holder: string | undefined;
 
   constructor(claimUid: string) {
@@ -140,10 +126,7 @@ export interface ContainerOptions {
   /** Chooses the ends of runs that do not finish; absent: all runs finish. */
   readonly ends?: Random | undefined;
   readonly endChances?: Partial<EndChances> | undefined;
-  /**
-   * Which runs never end and report nothing; absent: none, and others don't report before their
-   * end.
-   */
+  /** Which runs never end and report nothing; absent: none, and no run reports before its end. */
   readonly stalls?: Random | undefined;
   /** The agent asks, or executes the call of its question. */
   readonly onAsked?: (question: AskedQuestion) => void;
@@ -185,7 +168,6 @@ export class AgentProcess {
   /** A caller with the right key has had an answer. */
   hasAnswered = false;
   initialisedAt: number | undefined;
-  /** When its container ended. */
   endedAt: number | undefined;
   /** The agent was hung or out of reach until then. */
   troubledUntil = 0;
@@ -267,8 +249,7 @@ export class AgentProcess {
       // The last saved state is older than the last that it has shown.
       conversation.updatedAt -= this.#options.random.between(0, 500);
       if (conversation.status === 'waiting_for_confirmation') conversation.reloaded = true;
-      // A run that an earlier container was killed in, and that had been saved. There is no word of
-      // why.
+      // A saved run in which an earlier container was killed; the cause is unknown.
       if (conversation.status === 'running') this.#set(conversation, unsaved?.status ?? 'error', 0);
     }
   }
@@ -369,10 +350,7 @@ export class AgentProcess {
     this.run(conversation);
   }
 
-  /**
-   * Calls back at the end of the step that the conversation's run is in; at once when there is
-   * none. Never when the process dies.
-   */
+  /** Calls back at the end of the current step; at once without one, never if the process dies. */
   afterStep(conversation: StoredConversation, callback: () => void): void {
     const { scheduler, steps } = this.#options;
     const run = this.#runs.get(conversation.id);
@@ -470,10 +448,7 @@ export class AgentProcess {
     });
   }
 
-  /**
-   * The model often requests the call again that was rejected because its agent was stopped, and at
-   * other times one that resembles it.
-   */
+  /** The model often repeats the call that was rejected at a stop, at other times a similar one. */
   #ask(conversation: StoredConversation): void {
     const number = ++conversation.asked;
     const name = conversation.uid ?? conversation.id;
@@ -486,10 +461,7 @@ export class AgentProcess {
     this.#options.onAsked?.(conversation.question);
   }
 
-  /**
-   * The action that waits is not executed; nothing happens where none does. The agent is about to
-   * be stopped, or a person says so to the agent itself.
-   */
+  /** Rejects the waiting action, if any, as before a stop of the agent or by a person's request. */
   reject(conversation: StoredConversation): void {
     if (conversation.status !== 'waiting_for_confirmation') return;
     this.#options.onInterrupted(conversation, 'rejected');

@@ -31,14 +31,11 @@ const notificationKnownMs = 2_500;
  * that, no poll exists that a notification could bring forward.
  */
 const firstPollsMs = 1_000;
-/** More notifications than these for one sandbox in so long, and not each is acted on at once. */
+/** With more notifications than these for a sandbox in this time, some are delayed. */
 const maxNotifications = 2;
 const budgetMs = 20_000;
 
-/**
- * Checks what operators know of agents that cease to answer, and of agents that notify them. The
- * checks hold once the operators know the true state.
- */
+/** Checks what operators know of silent and notifying agents, once they know the true state. */
 export class AgentWatch {
   readonly #options: AgentWatchOptions;
   /** Undefined: the operators do not know yet what is true. */
@@ -56,10 +53,7 @@ export class AgentWatch {
     this.#options = options;
   }
 
-  /**
-   * From here on the operators know what is true. Before, notifications only use up what they may
-   * cost.
-   */
+  /** From here on operators know the true state; before, notifications only use up their budget. */
   begin(): void {
     this.#since ??= this.#options.scheduler.monotonic();
   }
@@ -114,7 +108,6 @@ export class AgentWatch {
     ]);
   }
 
-  /** A notification has arrived at the leader. */
   notified(process: AgentProcess, conversation: StoredConversation): void {
     const { cluster, scheduler } = this.#options;
     const { status, updatedAt } = conversation;

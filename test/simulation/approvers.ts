@@ -17,13 +17,12 @@ export interface ApproversOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
-  /** In milliseconds: when the last answer has been given. */
+  /** The time in milliseconds at which the last answer has been given. */
   readonly busyMs: number;
   /** Whether people answer nothing before `answerAll`. */
   readonly answersLate: boolean;
 }
 
-/** Question of an agent, with the name of its conversation. */
 interface OpenQuestion {
   readonly name: string;
   readonly id: string;
@@ -31,10 +30,7 @@ interface OpenQuestion {
 
 const namespace = 'default';
 
-/**
- * Whether the answers to the questions of a conversation come by its resource alone; the people of
- * other conversations answer the agent itself.
- */
+/** Whether people answer its questions by the resource alone, and not at the agent itself. */
 export const isAnsweredByResource = (name: string): boolean => /[0-7]$/.test(name);
 
 /** People who answer questions by `spec.approvals`: sometimes twice, late, or with nonsense. */
@@ -82,7 +78,6 @@ export class Approvers {
     return question && this.#answerTwice(question, random);
   }
 
-  /** Answers each question that an agent asks now. */
   answerAll(): void {
     const questions = this.#questions;
     const random = this.#options.random.fork('late answers');

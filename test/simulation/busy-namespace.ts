@@ -7,7 +7,7 @@ import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface BusyNamespaceOptions {
-  /** With all namespaces. */
+  /** The cluster with all namespaces. */
   readonly whole: Pick<Cluster, 'call'>;
   readonly namespace: string;
   /** A namespace of the same shard, in which hardly anything happens. */

@@ -19,10 +19,7 @@ export interface ClaimsCheckOptions {
   readonly isOutdated: (warmSandbox: Sandbox) => boolean;
 }
 
-/**
- * Maximum time from the answer of a warm sandbox's agent until every operator knows that it is
- * ready.
- */
+/** Maximum time from a warm sandbox's first answer until every operator knows that it is ready. */
 const knownMs = 15_000;
 /** Time for which a claim counts against the share of its owner, and a delay of the watch. */
 const shareMs = 62_000;

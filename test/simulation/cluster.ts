@@ -43,7 +43,7 @@ export interface Change {
    * frozen.
    */
   readonly decidedSince: number;
-  /** As it was stored. */
+  /** The object as it was stored, as JSON. */
   readonly text: string;
 }
 
@@ -75,10 +75,7 @@ const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version
 /** A cluster as users, nodes and checks use it: all of it, or one namespace. */
 export type Cluster = Readonly<Pick<WholeCluster, keyof WholeCluster>>;
 
-/**
- * The real control plane in memory, and what is true in it at this moment, for those who check and
- * for the node.
- */
+/** The real control plane in memory, and what is true in it now, for the checks and the node. */
 export class WholeCluster {
   readonly #plane: ControlPlane;
   readonly #trace: Trace;
@@ -135,7 +132,7 @@ export class WholeCluster {
     return response;
   }
 
-  /** A call over no network, of one who is never hindered. */
+  /** A call without network and faults. */
   async call(
     actor: string,
     method: string,
@@ -166,7 +163,7 @@ export class WholeCluster {
     return this.#down;
   }
 
-  /** As a restart of the API server does: every connection breaks, and what is stored stays. */
+  /** Goes down as in a restart: every connection breaks, and what is stored stays. */
   goDown(): void {
     this.#down = true;
     for (const outage of this.#outages) outage();

@@ -81,10 +81,7 @@ export function wrongConditions({ cluster, node, limits }: ConditionsOptions): r
     ];
   }
 
-  /**
-   * Reasons that a pause of the sandbox may have: none where it is not paused. Undefined: a failed
-   * start has left the sandbox unused.
-   */
+  /** Reasons that a pause may have: none if not paused; undefined: unused after a failed start. */
   function pausingReasonsOf(sandbox: Sandbox): Reasons | undefined {
     const { conditions, waitingSinceTime } = sandbox.status ?? {};
     if (isTrue(conditions, SandboxCondition.failed)) return [];

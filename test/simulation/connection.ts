@@ -17,14 +17,10 @@ export interface ConnectionOptions {
   /** Whether the machine is isolated from the API server at the moment. */
   readonly isolated: () => boolean;
   readonly traffic?: Traffic;
-  /**
-   * How many objects the API server answers at once, where a list is asked for in pages; absent: as
-   * many as are asked for.
-   */
+  /** Maximum objects of a response to a paged list; absent: as many as are asked for. */
   readonly pageSize?: number | undefined;
 }
 
-/** The outcome of a call. */
 type Fate =
   | 'answered'
   | 'late-execution'
@@ -37,9 +33,7 @@ type Fate =
   | 'throttled'
   | 'unavailable';
 
-/**
- * The documented bound of a write: an API server executes it so soon after it was sent, or never.
- */
+/** The documented bound of a write: an API server executes it within this time, or never. */
 const lateMs = 4_900;
 
 /** The connection of one machine's transport: the control plane behind a faulty network. */
@@ -138,7 +132,7 @@ class Exchange implements Dispatcher.DispatchController {
 
   #send(): void {
     this.#handler.onRequestStart?.(this, {});
-    // The gate in front of a leader's writes may have said no.
+    // The gate in front of a leader's writes may have refused the request.
     if (this.aborted) return;
     const faults = this.#faults;
     const fate = this.#fate();
@@ -186,7 +180,6 @@ class Exchange implements Dispatcher.DispatchController {
     return this.#request.path.includes('watch=true');
   }
 
-  /** At the server. */
   async #arrive(fate: Fate): Promise<void> {
     const faults = this.#faults;
     if (this.#unreachable) {
@@ -328,7 +321,7 @@ class Exchange implements Dispatcher.DispatchController {
     });
   }
 
-  /** To the machine, unless it has given up on the call by then. */
+  /** Delivers to the machine, unless the call was aborted by then. */
   #deliver(afterMs: number, work: () => void): void {
     this.#options.scheduler.after(afterMs, () =>
       this.#options.machine.deliver(() => {

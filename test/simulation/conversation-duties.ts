@@ -34,10 +34,7 @@ const maxTakenMs = 65_000;
  */
 const startMs = 6_000;
 const cloneMs = 40_000;
-/**
- * Maximum time until a message has been handed to an agent that runs nothing; one that does takes
- * it at the end of a step.
- */
+/** Maximum time until an idle agent has a message; a busy one takes it at the end of a step. */
 const deliveryMs = 6_000;
 const stepMs = 40_000;
 /** A message that may be under way already is sent again only when it can't come any more. */
@@ -86,7 +83,7 @@ export function dutiesOfConversations({
       : undeliveredMessages(conversation).length > 0
         ? callMs
         : promptMs;
-    // The deletion that a finalizer of the tenant delays shows as it was at first.
+    // A deletion that a finalizer of the tenant delays keeps the reason that was shown first.
     const isGone =
       spec.owner === tenant && status?.sandboxStatus === 'MISSING' && view.phase === 'MISSING';
     if (
@@ -139,9 +136,7 @@ export function dutiesOfConversations({
       : [due('a start ends although another owner has its name', maxTakenMs)];
   }
 
-  /**
-   * A failed start shows its cause, and its conversation releases the sandbox that it alone used.
-   */
+  /** A failed start shows its cause; its conversation releases the sandbox that it alone used. */
   function ofFailedStart(
     { metadata, spec, status }: Conversation,
     due: (rule: string, boundMs: number) => Duty,

@@ -18,7 +18,7 @@ const works = (conversation: Conversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
   ['running', 'waiting_for_confirmation'].includes(conversation.status?.executionStatus ?? '');
 
-/** Neither works nor will by itself: no message, no answer and no interrupted run is left. */
+/** Whether the conversation rests: no message, answer or interrupted run is left. */
 const rests = (conversation: Conversation): boolean => {
   const { executionStatus, interruption } = conversation.status ?? {};
   const isInterrupted =

@@ -1,9 +1,9 @@
 import { Violation } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** Something that is the product's turn to do now. */
+/** An action that the product has to take now. */
 export interface Duty {
-  /** As a promise: "a pod is made in time". */
+  /** The promise, for example "a pod is made in time". */
   readonly rule: string;
   /** Names one occasion: the same text as long as it is the same one. */
   readonly subject: string;
@@ -18,10 +18,7 @@ export interface Duty {
 export class Duties {
   readonly #scheduler: Scheduler;
   readonly #pending: () => readonly Duty[];
-  /**
-   * Since when each has been pending, and the longest bound it has had since: an agent that was
-   * busy may be busy with it still.
-   */
+  /** Since when each is pending, and its longest bound: a busy agent may be busy with it still. */
   readonly #known = new Map<string, { readonly since: number; readonly boundMs: number }>();
   #begun = false;
   #heldUntil = 0;
@@ -41,7 +38,7 @@ export class Duties {
     this.#begun = true;
   }
 
-  /** Everybody has a reason to be late for so long: another process takes over, for example. */
+  /** Excuses every delay for this time, for example while another process takes over. */
   hold(forMs: number): void {
     this.#heldUntil = Math.max(this.#heldUntil, this.#scheduler.monotonic() + forMs);
   }

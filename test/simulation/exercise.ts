@@ -68,24 +68,18 @@ const group = `/apis/${apiVersion}/namespaces/default`;
  * runs nothing else would end.
  */
 const deafMs = 60_000;
-/**
- * From a pause to another run in its agent: after the operator has first asked what runs, and
- * before its bound is over.
- */
+/** From a pause to another run: after the operator asked what runs, before its bound is over. */
 const lateUseMs = 2_000;
 /** A window of `RequestRateCheck` is as long, and another one begins within. */
 const refusedMs = 20_000;
-/** Interval at which a refused write is awaited. */
+/** Interval of the checks whether a refused write is stored by now. */
 const checkedMs = 1_000;
-/** From the last action until an operator has seen it. */
+/** Maximum time from the last action until an operator has seen it. */
 const seenWithinMs = 1_000;
 /** A leader that ends gives its lease away, and the next one begins. */
 const handoverMs = 30_000;
 
-/**
- * Ordinary use after everything has settled, while nothing goes wrong: whatever a check finds now
- * is not the fault of what went wrong before, so its bounds are short.
- */
+/** Ordinary use without faults after everything has settled, so that bounds are short. */
 export class Exercise {
   readonly #options: ExerciseOptions;
   readonly #actions: readonly Action[];
@@ -121,7 +115,7 @@ export class Exercise {
     await sleep(scheduler, seenWithinMs);
   }
 
-  /** Undefined: there is nothing that it could be done to. */
+  /** The running action; undefined: the action has no object. */
   #act(action: Action): Promise<unknown> | undefined {
     const { random, node } = this.#options;
     switch (action) {
@@ -164,10 +158,7 @@ export class Exercise {
     return Promise.resolve();
   }
 
-  /**
-   * As the gateway does it: a sandbox that a quota has paused is wanted all the time, and the
-   * annotation asks for it.
-   */
+  /** As the gateway does: a sandbox paused by a quota stays wanted; the annotation asks for it. */
   #scale(phase: 'RUNNING' | 'PAUSED', replicas: 0 | 1): Promise<unknown> | undefined {
     const { cluster, random, scheduler } = this.#options;
     const sandbox = random.pick(
@@ -211,9 +202,7 @@ export class Exercise {
       : this.#ask('DELETE', `${group}/conversations/${conversation.metadata.name}`);
   }
 
-  /**
-   * The same again under the same name, while the pod and the volume of the first are still there.
-   */
+  /** The same again under the same name, while the first one's pod and volume are still there. */
   #restart(): Promise<unknown> | undefined {
     const conversation = this.#own();
     if (conversation === undefined) return undefined;
@@ -225,10 +214,7 @@ export class Exercise {
     );
   }
 
-  /**
-   * A volume in use behaves as in Kubernetes: its claim is deleted some time after the request for
-   * its deletion.
-   */
+  /** A claim in use is deleted some time after the request for its deletion, as in Kubernetes. */
   #protectVolume(name: string): void {
     const { random, scheduler, cluster } = this.#options;
     if (cluster.claims.every(({ metadata }) => metadata.name !== name)) return;
@@ -239,7 +225,7 @@ export class Exercise {
     scheduler.after(random.between(3_000, 10_000), () => set([]));
   }
 
-  /** One whose sandbox was made for it. */
+  /** A conversation whose sandbox was made for it. */
   #own(): Conversation | undefined {
     const { cluster, random } = this.#options;
     return random.pick(cluster.conversations.filter(({ spec }) => spec.sandboxName === undefined));
@@ -296,16 +282,13 @@ export class Exercise {
       });
   }
 
-  /** Nothing that is there depends on it. */
+  /** Changes the template; no existing object depends on the change. */
   #changeTemplate(): Promise<unknown> {
     const size = `${this.#options.random.whole(1, 9)}Gi`;
     return this.#ask('PATCH', `${group}/sandboxtemplates/default`, { spec: { storage: { size } } });
   }
 
-  /**
-   * The template changes some times, and each time the API server fails once at what an operator
-   * writes of that.
-   */
+  /** The template changes some times; each time one write of the operator about it fails. */
   async #refuseSome(): Promise<void> {
     const { traffic, retryDelay, scheduler } = this.#options;
     for (let changes = 0; changes < 8; changes++) {

@@ -3,10 +3,7 @@ import type { Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 import { isIn, isMadeFor, conversationReferences } from './made-for.ts';
 
-/**
- * Nothing can run any more in a sandbox that was made for a conversation, when the starts of all
- * that are in it have failed.
- */
+/** Nothing can run in a conversation's sandbox once the starts of all in it have failed. */
 export function isFailedStart(
   { conversations }: Pick<Cluster, 'conversations'>,
   sandbox: Sandbox,

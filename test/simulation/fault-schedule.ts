@@ -1,6 +1,6 @@
 import type { Random } from './random.ts';
 
-/** How likely what is at this moment; 0 everywhere is fair faultSchedule. */
+/** The chance of each kind of fault at this moment; 0 everywhere means no faults. */
 export interface FaultChances {
   /** A message takes up to seconds instead of milliseconds. */
   slow: number;
@@ -10,9 +10,7 @@ export interface FaultChances {
   lostAnswer: number;
   /** The connection breaks in the middle of an answer. */
   halfAnswer: number;
-  /**
-   * A request is executed seconds after it was sent, but within the deadline of a leader's writes.
-   */
+  /** A request is executed seconds late, but within the deadline of a leader's writes. */
   late: number;
   /** A request waits for a free connection. */
   queued: number;
@@ -31,10 +29,7 @@ export interface FaultChances {
   agentSlow: number;
   /** The agent runs as many conversations as it may. */
   agentFull: number;
-  /**
-   * The connection of a write is reset at once, and the write is executed all the same, seconds
-   * later.
-   */
+  /** A write's connection is reset at once, but the write is executed seconds later. */
   lateExecution: number;
   /** A list that is asked for page by page takes so long that its continue token has expired. */
   expiredToken: number;
@@ -62,7 +57,7 @@ export const noFaults: Readonly<FaultChances> = {
   expiredToken: 0,
 };
 
-/** Nothing is lost, but everybody knows late what has been done. */
+/** Faults that lose nothing, but delay all knowledge of what has been done. */
 export const delayedKnowledge: Readonly<FaultChances> = {
   ...noFaults,
   late: 0.1,
@@ -92,10 +87,7 @@ const worst: Readonly<Omit<FaultChances, 'lateExecution' | 'expiredToken'>> = {
   agentFull: 0.2,
 };
 
-/**
- * Each seed has some kinds of faults and not others: all of them at once would hide what two of
- * them can do together.
- */
+/** Each seed has some kinds of faults: all at once would hide what two of them do together. */
 export function someFaults(random: Random): FaultChances {
   const chances = { ...noFaults };
   for (const kind of Object.keys(worst) as (keyof typeof worst)[])
@@ -146,7 +138,6 @@ export class RequestFaults {
     return new RequestFaults(this.#schedule, this.#random.nextOf(name));
   }
 
-  /** How long a message is under way, in milliseconds. */
   transitMs(): number {
     return this.happens('slow') ? this.#random.between(50, 4_000) : this.#random.between(0.2, 4);
   }

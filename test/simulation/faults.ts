@@ -64,17 +64,12 @@ export const faultKinds = ['all', 'none', 'of leaders', 'of handovers'] as const
 
 export type FaultKind = (typeof faultKinds)[number];
 
-/**
- * Everything that goes wrong in a run, apart from what single messages meet (see FaultSchedule).
- */
+/** All faults of a run, apart from those of single messages (see FaultSchedule). */
 export class Faults {
   readonly #options: FaultsOptions;
   readonly #blows: readonly Blow[];
   #over = false;
-  /**
-   * Whether no wall clock of any process has been moved so far. Times that a wrong clock has
-   * written stay when the process is gone.
-   */
+  /** Whether no wall clock was moved so far: times by a wrong clock outlive its process. */
   clocksAreRight = true;
 
   constructor(options: FaultsOptions) {
@@ -107,7 +102,7 @@ export class Faults {
     this.#next();
   }
 
-  /** From here on nothing goes wrong any more; what is broken is mended. */
+  /** From here on nothing goes wrong any more; all faults are repaired. */
   heal(): void {
     const { faultSchedule, cluster, operators, scheduler, random, trace } = this.#options;
     trace.note('--- everything is mended ---');

@@ -1,9 +1,6 @@
 import type { Violation } from './safety.ts';
 
-/**
- * Violations that a check sees within a call of the product's own, where an error would be taken
- * for the call's. The simulation throws the first of them after the step.
- */
+/** Violations seen within the product's calls, which would catch an error; thrown after a step. */
 export class Findings {
   #first: Violation | undefined;
 

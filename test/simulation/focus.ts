@@ -112,10 +112,7 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
     blows: ['jump wall clock'],
     traits: { longJumps: true, startDeadline: '2m', outages: false },
   },
-  /**
-   * Sandboxes that have run lose their pods while no node has room, for longer than a start may
-   * take.
-   */
+  /** Sandboxes that have run lose pods while no node has room for longer than a start takes. */
   outages: {
     blows: ['evict', 'crash agent', 'lose node'],
     traits: { outages: true, startDeadline: '30s' },

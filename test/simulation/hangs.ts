@@ -8,14 +8,11 @@ export interface HangsOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
-  /** None begins later by itself. */
+  /** Time after which no agent falls silent by itself. */
   readonly untilMs: number;
 }
 
-/**
- * Agents that answer nothing any more while their containers run: for a moment, for minutes, or for
- * ever. No other process mends them.
- */
+/** Agents whose containers run but answer nothing: for a moment, for minutes, or for ever. */
 export class Hangs {
   readonly #options: HangsOptions;
 

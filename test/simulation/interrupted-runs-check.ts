@@ -20,7 +20,7 @@ export interface InterruptedRunsCheckOptions {
  */
 export class InterruptedRunsCheck {
   readonly #options: InterruptedRunsCheckOptions;
-  /** By the uid of the sandbox: the runs that its present stop has ended. */
+  /** By the uid of the sandbox: the runs that its current pause has ended. */
   readonly #stops = new Map<string, Set<string>>();
 
   constructor(options: InterruptedRunsCheckOptions) {
@@ -28,10 +28,7 @@ export class InterruptedRunsCheck {
     options.cluster.onChange((change) => this.#observe(change));
   }
 
-  /**
-   * A process of an operator sends an agent the order to interrupt a run, or to reject the action
-   * that waits in it.
-   */
+  /** An operator process orders an agent to interrupt a run, or to reject the action that waits. */
   sent(actor: string, sandboxUid: string, { id, stalledAt }: StoredConversation): void {
     const sandbox = this.#options.cluster.sandboxOf(sandboxUid);
     // Later writes of another leader are unknown to a process that no longer leads.

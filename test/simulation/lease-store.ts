@@ -22,7 +22,7 @@ export class LeaseStore {
     this.#onChange = onChange;
   }
 
-  /** Undefined for a request that is about something else. */
+  /** The response; undefined for a request that is not about a lease. */
   handle({ method, path: requested, body = '{}' }: PlaneRequest): PlaneResponse | undefined {
     const [, namespace = '', name] = path.exec(requested) ?? [];
     if (namespace === '') return undefined;

@@ -121,7 +121,7 @@ export function unsettled({
     const id = conversationIdOf(conversation);
     const process = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
     const stored = process?.volume.conversations.get(id);
-    // One that has joined a sandbox which was deleted and made again says so.
+    // A conversation in a sandbox that was deleted and made again shows that.
     if (
       stored === undefined &&
       conversation.spec.sandboxName !== undefined &&

@@ -84,7 +84,7 @@ export class Machine {
     return () => this.#endings.delete(ending);
   }
 
-  /** As NTP or a person moves the wall clock. */
+  /** Moves the wall clock, as NTP or a person does. */
   jumpWallClock(byMs: number): void {
     this.#wallOffsetMs += byMs;
     this.clockMovedAt = this.#scheduler.monotonic();

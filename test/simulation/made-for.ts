@@ -13,19 +13,14 @@ export const isMadeFor = (
   { metadata: { uid }, spec }: Pick<Conversation, 'metadata' | 'spec'>,
 ): boolean => spec.owner === owner && ownerReferences.some((reference) => reference.uid === uid);
 
-/**
- * Whether the conversation has taken the sandbox, by its status. An earlier sandbox may have had
- * the same name.
- */
+/** Whether the conversation's status has this very sandbox, not an earlier one of its name. */
 export const isIn = (
   { metadata: { name, uid } }: Sandbox,
   { status }: Pick<Conversation, 'status'>,
 ): boolean =>
   status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;
 
-/**
- * References of the sandbox to conversations, without those that are known to be of another owner.
- */
+/** References of the sandbox to conversations, except those known to be of another owner. */
 export const conversationReferences = (
   conversations: readonly Conversation[],
   sandbox: Sandbox,

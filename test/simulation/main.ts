@@ -13,7 +13,7 @@ type Job = Options & Pick<SimulationOptions, 'seed'>;
 const report = (outcome: Outcome): string =>
   `seed ${outcome.seed}: ${outcome.failure?.message ?? 'clean'}; ${outcome.steps} steps, ${(outcome.durationMs / 1000).toFixed(1)} s of its time, hash ${outcome.hash}\n`;
 
-/** One seed, with everything that happens in it. */
+/** Runs one seed, and prints everything that happens in it. */
 async function replay(job: Job, keepLines: number): Promise<boolean> {
   const outcome = await simulate({ ...job, keepLines });
   process.stdout.write(`${outcome.lines.join('\n')}\n${report(outcome)}${replayCommand(job)}\n`);
@@ -35,10 +35,7 @@ interface Batch {
  */
 const seedsPerWorker = 100;
 
-/**
- * Runs many seeds over several workers. The run ends at the first seed that fails, unless
- * `keepGoing` is set, and shows how to replay it.
- */
+/** Runs seeds over several workers until one fails, unless `keepGoing`; shows how to replay it. */
 async function runMany({ first, count, workers, options, keepGoing }: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];

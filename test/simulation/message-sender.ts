@@ -21,16 +21,13 @@ export interface MessageSenderOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
-  /** In milliseconds: when the last has been sent. */
+  /** The time in milliseconds at which the last message has been sent. */
   readonly busyMs: number;
 }
 
 const namespace = 'default';
 
-/**
- * Users who send messages to conversations that run, start or are paused, as `send-message` does
- * for them.
- */
+/** Users who send messages to running, starting or paused conversations, as `send-message` does. */
 export class MessageSender {
   readonly #options: MessageSenderOptions;
   readonly #client: HttpKubeClient;
@@ -70,7 +67,6 @@ export class MessageSender {
     }
   }
 
-  /** Sends one message, as `send-message` does. */
   async send(conversation: Conversation): Promise<void> {
     const number = this.#count++;
     try {

@@ -5,17 +5,14 @@ import type { Change, Cluster } from './cluster.ts';
 import { Traffic, type TrafficRequest } from './traffic.ts';
 
 export interface NamespaceClusterOptions {
-  /** With all namespaces. */
+  /** The cluster with all namespaces. */
   readonly whole: Cluster;
   readonly namespace: string;
   /** Name of the Lease of the namespace's shard. */
   readonly leaseName: string;
 }
 
-/**
- * One namespace of a cluster as its users, its node and its checks see it: under the name
- * `default`, without objects of other namespaces, and with the Lease of its shard alone.
- */
+/** A cluster's namespace under the name `default`, with its own objects and its shard's Lease. */
 export class NamespaceCluster implements Cluster {
   readonly #options: NamespaceClusterOptions;
   readonly #renamed = new WeakMap<KubeObject, KubeObject>();

@@ -1,10 +1,7 @@
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/**
- * Maximum time that a volume stays attached to a node that is gone: Kubernetes detaches it by force
- * after six minutes.
- */
+/** Maximum time of a volume at a lost node: Kubernetes detaches it by force after six minutes. */
 const maxDetachMs = 6 * 60_000;
 
 /** Resources that the whole cluster lacks at the moment, apart from the troubles of single pods. */
@@ -19,10 +16,7 @@ export class NodeConditions {
   registryDown = false;
   /** By the uid of the claim: until when its volume is attached to a node that is gone. */
   readonly #attachedUntil = new Map<string, number>();
-  /**
-   * Whether volumes stay attached to a node that is lost; false: another node attaches them at
-   * once.
-   */
+  /** Whether volumes stay attached to a lost node; false: another node attaches them at once. */
   readonly #detachesLate: boolean;
 
   constructor({
@@ -48,7 +42,6 @@ export class NodeConditions {
     this.#attachedUntil.set(claimUid, this.#scheduler.monotonic() + forMs);
   }
 
-  /** Milliseconds until the volume can be attached. */
   detachingMs(claimUid: string): number {
     return Math.max(0, (this.#attachedUntil.get(claimUid) ?? 0) - this.#scheduler.monotonic());
   }

@@ -40,7 +40,7 @@ export interface NodeOptions {
   readonly addresses?: number;
   /** Chooses the pods that wait at a scheduling gate while there are gates; absent: none waits. */
   readonly gates?: Random | undefined;
-  /** Absent: nothing is ever lacking. */
+  /** Default: no resource is ever lacking. */
   readonly conditions?: NodeConditions | undefined;
 }
 
@@ -49,14 +49,13 @@ interface PodRun {
   readonly name: string;
   readonly uid: string;
   readonly address: string;
-  /** Its own: a pod more or less leaves the fate of other pods as it is. */
+  /** The pod's own random numbers: one pod more or less changes no other pod. */
   readonly random: Random;
   process: AgentProcess | undefined;
   restarts: number;
   stopping: boolean;
   /** Its pod is taken away, or its node is lost: what ends now does not end by itself. */
   disrupted: boolean;
-  /** Its image does not exist. */
   noImage: boolean;
 }
 
@@ -96,9 +95,7 @@ export interface Wait {
 
 const isBroken = ({ noImage, restarts }: PodRun): boolean => noImage || restarts > 1;
 
-/**
- * Scheduler, kubelet and volume provisioner of a cluster whose pods are agents, without a network.
- */
+/** Scheduler, kubelet and volume provisioner of a cluster of agent pods, without a network. */
 export class SimulatedNode {
   readonly #options: NodeOptions;
   readonly #runs = new Map<string, PodRun>();
@@ -143,7 +140,7 @@ export class SimulatedNode {
     return this.#volumes.get(claimUid);
   }
 
-  /** Those on the volume of a sandbox whose agent runs, by their id. */
+  /** The conversations on the volume of a sandbox whose agent runs, by their id. */
   conversationsOf(sandboxUid: string): ReadonlyMap<string, StoredConversation> {
     return (
       this.running.find((process) => process.sandboxUid === sandboxUid)?.volume.conversations ??
@@ -151,7 +148,6 @@ export class SimulatedNode {
     );
   }
 
-  /** The agents that run now. */
   get running(): readonly AgentProcess[] {
     return [...this.#runs.values()].flatMap(({ process }) =>
       process?.alive === true ? [process] : [],
@@ -184,7 +180,7 @@ export class SimulatedNode {
     });
   }
 
-  /** As under pressure: the pod has failed, its processes are gone. */
+  /** Evicts the pod as under pressure: the pod has failed, and its processes are gone. */
   evict(process: AgentProcess): void {
     const run = this.#runs.get(process.podUid);
     if (run?.process !== process) return;
@@ -214,10 +210,7 @@ export class SimulatedNode {
     }
   }
 
-  /**
-   * The eviction API empties the node: each pod gets a condition with the cause, and has its grace
-   * period.
-   */
+  /** Evicts each pod by the API: a condition has the cause, and the pod its grace period. */
   drain(): void {
     const { cluster, trace } = this.#options;
     trace.note('node: is drained');
@@ -260,9 +253,7 @@ export class SimulatedNode {
     return this.#replacements > 0;
   }
 
-  /**
-   * The machine is gone with everything that ran on it. Its pods are taken from the cluster later.
-   */
+  /** The machine is gone with all that ran on it; its pods leave the cluster later. */
   lose(goneAfterMs: number): void {
     const { scheduler, trace, cluster } = this.#options;
     trace.note('node: lost');
@@ -320,7 +311,7 @@ export class SimulatedNode {
     });
   }
 
-  /** The next one that no pod has. */
+  /** The next address that no pod has. */
   #freeAddress(): string {
     const taken = new Set([...this.#runs.values()].map(({ address }) => address));
     const { addresses = fewAddresses } = this.#options;
@@ -447,7 +438,7 @@ export class SimulatedNode {
     this.#after(retryMs, run, again);
   }
 
-  /** Its volume is still attached to a node that is gone. */
+  /** Whether the volume is still attached to a node that is gone. */
   #awaitVolume(run: PodRun, claimUid: string): boolean {
     const { conditions } = this.#options;
     const waitMs = conditions?.detachingMs(claimUid) ?? 0;
@@ -505,7 +496,7 @@ export class SimulatedNode {
     );
   }
 
-  /** The image comes once the registry is mended. */
+  /** Pulls the image once the registry is available. */
   #pullAgain(run: PodRun): void {
     this.#after(pullAgainMs, run, () => {
       if (this.#options.trouble().image > 0) this.#pullAgain(run);

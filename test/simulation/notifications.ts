@@ -76,10 +76,7 @@ export class Notifications {
       scheduler.after(random.between(0, 10_000), () => this.#deliver(notification));
   }
 
-  /**
-   * Notifications by an attacker with the key of a sandbox, or by a gateway that is confused: about
-   * wrong sandboxes, and many at once.
-   */
+  /** Notifications by a key holder or a confused gateway: about wrong sandboxes, and many. */
   #forge(): void {
     const { cluster, random, scheduler, onForged } = this.#options;
     scheduler.after(random.between(200, 15_000), () => {

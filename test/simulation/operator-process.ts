@@ -64,17 +64,13 @@ interface Run {
   readonly leading: Map<number, { readonly work: Operator; readonly since: number }>;
 }
 
-/**
- * A process that runs what `operator` (src/commands) wires, and can be killed, frozen and started
- * again at any moment.
- */
+/** Runs what the `operator` command wires; can be killed, frozen and restarted at any moment. */
 export class OperatorProcess {
   readonly #options: OperatorProcessOptions;
   #run: Run | undefined;
   readonly #stops: AbortController[] = [];
   #caches: Caches | undefined;
   #runs = 0;
-  /** Isolated from the API server. */
   isolated = false;
   /** How often it has begun to lead. */
   terms = 0;
@@ -96,10 +92,7 @@ export class OperatorProcess {
     return this.#run?.machine;
   }
 
-  /**
-   * Since when notifications of a shard are heard here, on the monotonic clock; undefined: it does
-   * not lead the shard.
-   */
+  /** Monotonic time since which a shard's notifications are heard; undefined: it does not lead. */
   leadsSince(shard = 0): number | undefined {
     return this.#run?.leading.get(shard)?.since;
   }
@@ -146,7 +139,7 @@ export class OperatorProcess {
     this.#run = run;
   }
 
-  /** A gateway's notification, by a request to this process as it is now. */
+  /** Delivers a gateway's notification to the present run of this process. */
   notify(notification: AgentNotification): void {
     const run = this.#run;
     const shard = shardOf(notification.namespace, this.#options.shards ?? 1);
@@ -164,7 +157,7 @@ export class OperatorProcess {
     for (const stop of this.#stops.splice(0)) stop.abort(new Error('the simulation is over'));
   }
 
-  /** As after SIGTERM; the machine is gone when it has drained. */
+  /** Ends as after SIGTERM; the machine is gone once it has drained. */
   terminate(): void {
     const run = this.#run;
     if (run === undefined || run.stop.signal.aborted) return;

@@ -8,10 +8,7 @@ export interface OrphanedSandboxCheckOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly isOperator: (actor: string) => boolean;
-  /**
-   * Maximum time from the last read of the conversation by an operator to the execution of the
-   * creation that follows from it.
-   */
+  /** Maximum time from an operator's last read of the conversation to the creation that follows. */
   readonly unknownMs: () => number;
 }
 

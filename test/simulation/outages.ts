@@ -7,13 +7,10 @@ export interface OutagesOptions {
   readonly conditions: NodeConditions;
   readonly scheduler: Scheduler;
   readonly random: Random;
-  /**
-   * Makes a resource quota full, or gives it room; absent: pods wait neither for a quota nor at a
-   * gate.
-   */
+  /** Makes a resource quota full or not; absent: pods wait neither for a quota nor at a gate. */
   readonly setQuotaFull?: ((isFull: boolean) => void) | undefined;
   readonly trace: Trace;
-  /** None lasts longer. */
+  /** Time after which no outage lasts. */
   readonly untilMs: number;
 }
 
@@ -40,7 +37,7 @@ export class Outages {
       this.#next('the image registry is down', (lasts) => (conditions.registryDown = lasts));
   }
 
-  /** Everything is there again. */
+  /** Ends every outage. */
   end(): void {
     const { conditions, setQuotaFull } = this.#options;
     conditions.gated = false;

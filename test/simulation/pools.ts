@@ -39,12 +39,10 @@ const claimantOf = ({ metadata }: Sandbox): string | undefined =>
     ({ kind, controller }) => kind === conversations.kind && controller === true,
   )?.uid;
 
-/**
- * A person who creates, scales and deletes pools, and the promises that hold for warm sandboxes.
- */
+/** A person who creates, scales and deletes pools, and the promises about warm sandboxes. */
 export class Pools {
   readonly #options: PoolsOptions;
-  /** Uids of sandboxes that were warm sandboxes, with the maker that has claimed them. */
+  /** Uids of former warm sandboxes, each with the conversation that has claimed it. */
   readonly #claimedBy = new Map<string, string | undefined>();
   readonly #claims: ClaimsCheck | undefined;
   #crowdsToCome = 0;

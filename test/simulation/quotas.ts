@@ -52,10 +52,7 @@ interface Limits {
   readonly ofNamespace: number;
 }
 
-/**
- * Maximum time for which the rules of a deleted quota hold on: a quota that replaces the deleted
- * one may follow.
- */
+/** Maximum time for which a deleted quota's rules hold on, since a replacement may follow. */
 export const holdsOnMs = 5_000;
 /** Number of automatic resumes of a sandbox within the time in which everything has to settle. */
 const soonAgain = 3;
@@ -295,7 +292,7 @@ export class Quotas {
     );
   }
 
-  /** Quotas that do not say what is true. */
+  /** Sentences about quotas whose status is wrong. */
   #outdated(): readonly string[] {
     const { quotas, sandboxes: all } = this.#options.cluster;
     const { owners } = quotaRules(quotas);
@@ -322,12 +319,9 @@ interface OwnerGroup {
   readonly limit: number;
   readonly taken: number;
   readonly queued: readonly Sandbox[];
-  /** The number of those that have something to do. */
+  /** The number of newcomers that have something to do. */
   readonly demanding: number;
-  /**
-   * Slots of sandboxes in which nothing starts and nothing waits for a person: a bare resume may
-   * take their places.
-   */
+  /** Slots where nothing starts or waits for a person: a bare resume may take their places. */
   readonly idle: number;
   /** Paused by a quota, to come back by themselves. */
   readonly paused: readonly Sandbox[];
@@ -360,10 +354,7 @@ function groupOf(
   };
 }
 
-/**
- * Whether something starts in the sandbox, waits for a person or may work, so that a bare resume
- * may not evict it.
- */
+/** Whether something starts, waits for a person or may work: no bare resume evicts the sandbox. */
 const isHeld = (conversation: Conversation, sandbox: Sandbox): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
   conversation.status?.executionStatus === 'waiting_for_confirmation' ||
@@ -382,10 +373,7 @@ function isSilent(sandbox: Sandbox): boolean {
   );
 }
 
-/**
- * Whether the sandbox resumes automatically before long: the first time in any case, later only
- * with unfinished work.
- */
+/** Whether the sandbox soon resumes by itself: the first time always, later for unfinished work. */
 function comesBack(
   sandbox: Sandbox,
   inIt: readonly Conversation[],

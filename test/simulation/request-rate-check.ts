@@ -13,9 +13,7 @@ export interface RequestRateCheckOptions {
 }
 
 const windowMs = 10_000;
-/**
- * Maximum number of requests of one process about one object within a window, whatever goes wrong.
- */
+/** Maximum requests of one process about one object within a window, whatever goes wrong. */
 const maxRequests = 150;
 
 const createdObject = z.object({
@@ -37,10 +35,7 @@ function subjectOf({ method, path, body = '' }: TrafficRequest): string {
   return `${path} ${ownerReferences[0]?.uid ?? name}`;
 }
 
-/**
- * No controller runs hot: the number of its requests about one object is limited, also while every
- * answer is a failure.
- */
+/** Limits a process's requests about one object, also while every answer is a failure. */
 export class RequestRateCheck implements TrafficListener {
   readonly #options: RequestRateCheckOptions;
   #window = 0;

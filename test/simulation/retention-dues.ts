@@ -4,25 +4,19 @@ import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { Cluster } from './cluster.ts';
 import type { RetentionHistory, RetentionSettings, SandboxRecord } from './retention-history.ts';
 
-/** When a setting lets something go: milliseconds of the simulation. */
+/** Time at which a setting expires an object, in milliseconds of the simulation. */
 export interface Due {
   readonly at: number;
   readonly keptMs: number;
 }
 
-/**
- * A sentence on the use of the object; or the settings that expire it, and when: none of them where
- * the object is kept for ever.
- */
+/** `used`: why the object is in use. `dues`: when settings expire the object; empty: never. */
 export type Fate = { readonly used: string } | { readonly dues: readonly Due[] };
 
 /** The time of a check, and of the knowledge behind it, in milliseconds of the simulation. */
 export interface Moment {
   readonly now: number;
-  /**
-   * The process that deletes the object need not know changes of other objects that happened after
-   * this time.
-   */
+  /** Changes of other objects after this time may be unknown to the process that deletes. */
   readonly knownUntil: number;
 }
 
@@ -46,9 +40,7 @@ export class RetentionDues {
     this.#history = history;
   }
 
-  /**
-   * `isRead`: the very version of the conversation is what was judged, and not one of a moment ago.
-   */
+  /** `isRead`: the conversation is the very version that was judged, not one of a moment ago. */
   ofConversation(conversation: Conversation, { now, knownUntil }: Moment, isRead: boolean): Fate {
     const { metadata, spec, status } = conversation;
     const record = this.#history.ofConversation(metadata.uid);

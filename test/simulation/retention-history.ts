@@ -54,10 +54,7 @@ export interface SandboxRecord {
   announcement: StoredAnnouncement | undefined;
 }
 
-/**
- * Everything that may decide about a deletion, by the simulation's own clock and from what the API
- * server stored.
- */
+/** Everything that may decide about a deletion, by the simulation's clock and stored objects. */
 export class RetentionHistory {
   readonly #scheduler: Scheduler;
   readonly #isOperator: (actor: string) => boolean;
@@ -65,9 +62,7 @@ export class RetentionHistory {
   readonly #sandboxes = new Map<string, SandboxRecord>();
   /** By uid, the texts of all Events that announce a deletion. */
   readonly #announcements = new Map<string, Set<string>>();
-  /**
-   * By the UID of a sandbox, the UIDs of all conversations that have used it, also of deleted ones.
-   */
+  /** By the UID of a sandbox, the UIDs of all conversations that used it, also deleted ones. */
   readonly #users = new Map<string, Set<string>>();
   readonly #settings: { readonly at: number; readonly settings: RetentionSettings }[] = [];
 
@@ -93,10 +88,7 @@ export class RetentionHistory {
     return this.#sandboxes.get(uid);
   }
 
-  /**
-   * Whether an Event of one of these objects, or of a conversation that has used one of them, has
-   * this message.
-   */
+  /** Whether these objects, or conversations that used them, have an Event with this message. */
   isAnnounced(uids: readonly string[], message: string): boolean {
     const subjects = uids.flatMap((uid) => [uid, ...(this.#users.get(uid) ?? [])]);
     return subjects.some((uid) => this.#announcements.get(uid)?.has(message) === true);
@@ -233,7 +225,7 @@ const isUnderWay = (conversation: Conversation): boolean =>
   !['READY', 'ERROR'].includes(conversation.status?.start?.status ?? '') ||
   isWaitedFor(conversation);
 
-/** Nothing happens in it until a person acts. */
+/** Whether nothing happens in the conversation until a person acts. */
 function isOver(conversation: Conversation): boolean {
   const { status } = conversation;
   if (status?.start?.status === 'ERROR') return true;

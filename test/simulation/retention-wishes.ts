@@ -10,17 +10,14 @@ export interface RetentionWishesOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly random: Random;
-  /** Nothing is set later. */
+  /** Time after which no setting changes. */
   readonly untilMs: number;
 }
 
 const group = `/apis/${apiVersion}/namespaces/default`;
 const rules = ['finished', 'failed', 'paused', 'records'] as const;
 
-/**
- * A person who sets how long objects are kept: in the template, for single conversations, and
- * otherwise a while later.
- */
+/** A person who sets how long objects are kept, in the template and for single conversations. */
 export class RetentionWishes {
   readonly #options: RetentionWishesOptions;
   /** The settings of the template at the beginning. */
@@ -50,10 +47,7 @@ export class RetentionWishes {
     });
   }
 
-  /**
-   * Objects that were kept for ever get a limit after a while, and their sandbox is resumed or
-   * paused at some time before that.
-   */
+  /** Objects kept for ever get a limit later; before, their sandbox is resumed or paused. */
   async #exercise(random: Random): Promise<void> {
     const { cluster, scheduler } = this.#options;
     for (let left = random.whole(1, 4); left > 0; left--) {

@@ -24,9 +24,9 @@ export interface RetentionOptions {
   readonly isOperator: (actor: string) => boolean;
   /** The wall clocks of the operators, in milliseconds since 1970. */
   readonly wallClocks: () => readonly number[];
-  /** Whether anything is let go at all. */
+  /** Whether anything is ever deleted. */
   readonly enabled: boolean;
-  /** In milliseconds: no setting changes later. */
+  /** Time in milliseconds after which no setting changes. */
   readonly untilMs: number;
 }
 
@@ -41,22 +41,16 @@ const roundingMs = 2;
  */
 const troubledMs = 20_000;
 const calmMs = 500;
-/** From the time at which something is sure to be due to its deletion: some reads and writes. */
+/** Maximum time from the moment at which a deletion is certainly due: some reads and writes. */
 const promptMs = 3_000;
 
-/**
- * Checks what retention may delete and has to delete, by the simulation's own record of stored
- * objects. The record shares no rule with the product.
- */
+/** Checks what retention may and must delete, by a record that shares no rule with the product. */
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #history: RetentionHistory;
   readonly #dues: RetentionDues;
   readonly #wishes: RetentionWishes | undefined;
-  /**
-   * How much wall clocks have differed, in milliseconds: times that are stored are wrong by as
-   * much.
-   */
+  /** How much wall clocks have differed, in milliseconds; stored times are wrong by as much. */
   #clockErrorMs = 0;
   #calmSince = Infinity;
   deletions = 0;
@@ -79,7 +73,7 @@ export class Retention {
     this.#wishes?.start();
   }
 
-  /** While nothing goes wrong any more. */
+  /** Starts the exercise, once nothing goes wrong any more. */
   startExercise(): void {
     this.#wishes?.startExercise();
   }

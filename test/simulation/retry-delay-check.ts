@@ -19,10 +19,7 @@ export interface RetryDelayCheckOptions {
  */
 const maxDelayMs = 100;
 
-/**
- * A write that has failed once, after others that have not, is tried again soon: what was long ago
- * counts no more.
- */
+/** A write that fails once after successes is retried soon: earlier failures count no more. */
 export class RetryDelayCheck implements TrafficListener {
   readonly #options: RetryDelayCheckOptions;
   /** By process and object: the time of the last request. */
@@ -54,6 +51,6 @@ export class RetryDelayCheck implements TrafficListener {
   }
 }
 
-/** The object alone, whatever is asked of it. */
+/** The path of the object without the subresource. */
 export const objectOf = (path: string): string => path.replace(/\/(?:status|scale|binding)$/, '');
 const keyOf = ({ actor, path }: TrafficRequest): string => `${actor} ${objectOf(path)}`;

@@ -16,10 +16,7 @@ export interface RunWatchOptions {
  */
 const maxMs = 30_000;
 
-/**
- * Checks that every conversation that is reported as running runs. The check is repeated from the
- * moment on at which nothing goes wrong any more.
- */
+/** Checks that each conversation reported as running runs, from the end of all faults on. */
 export class RunWatch {
   readonly #options: RunWatchOptions;
   /** By the UID of a conversation: the time since which it is wrongly reported as running. */

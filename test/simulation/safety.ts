@@ -23,7 +23,6 @@ import type { Scheduler } from './scheduler.ts';
 /** The product has broken a promise. */
 export class Violation extends Error {
   override readonly name = 'Violation';
-  /** Which promise. */
   readonly rule: string;
 
   constructor(rule: string, detail: string) {
@@ -37,21 +36,14 @@ export interface SafetyOptions {
   readonly node: SimulatedNode;
   readonly scheduler: Scheduler;
   readonly keys: SandboxKeys;
-  /** Whether the actor is a run of an operator. */
   readonly isOperator: (actor: string) => boolean;
-  /**
-   * Maximum age of a run of which the operator need not know: the time of a call to the agent and
-   * of the deletion.
-   */
+  /** Maximum age of a run unknown to the operator: the time of an agent call and the deletion. */
   readonly unknownMs: number;
   /** Whether agents keep their question when they end. */
   readonly keepsQuestions: boolean;
   /** `agent.stuckAfter` of the template; absent: no run is interrupted as stuck. */
   readonly stuckAfterMs?: number | undefined;
-  /**
-   * Whether no wall clock was ever wrong: by clocks that are hours apart, a run seems to have
-   * lasted between two losses.
-   */
+  /** Whether no wall clock was ever wrong: else a run seems to have lasted between two losses. */
   readonly clocksAreRight: () => boolean;
 }
 
@@ -62,18 +54,15 @@ interface PodHistory {
   mayGo: boolean;
 }
 
-/** Garbage collection has so long for a pod that has no owner any more. */
+/** Maximum time of garbage collection for a pod that has no owner any more. */
 const orphanMs = 5_000;
 
-/**
- * Promises that hold at every moment, whatever goes wrong. The checks see every write, and every
- * agent after every step.
- */
+/** Promises that hold at every moment. The checks see every write, and agents after every step. */
 export class Safety {
   readonly #options: SafetyOptions;
   readonly #pods = new Map<string, PodHistory>();
   readonly #secrets = new Map<string, readonly string[]>();
-  /** The sandbox that has heard a first message, by the uid of the conversation. */
+  /** By the uid of the conversation: how many times an agent got its first message. */
   readonly #firstMessages = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
   /**
@@ -88,7 +77,7 @@ export class Safety {
   /** The number of the last message that the agent has, by the UID of the conversation. */
   readonly #delivered = new Map<string, number>();
   #holder: string | undefined;
-  /** Seen within a call, which must not see it itself. */
+  /** A violation seen within a call of the product, which must not catch the error. */
   #violation: Violation | undefined;
 
   constructor(options: SafetyOptions) {
@@ -96,7 +85,6 @@ export class Safety {
     options.cluster.onChange((change) => this.#observe(change));
   }
 
-  /** The process that the lease names. */
   get holder(): string | undefined {
     return this.#holder;
   }
@@ -116,7 +104,6 @@ export class Safety {
     }
   }
 
-  /** The operator asks an agent to resume a run. */
   operatorRuns(conversation: StoredConversation): void {
     const stored = this.#options.cluster.conversations.find(
       (one) => conversationIdOf(one) === conversation.id,
@@ -147,7 +134,7 @@ export class Safety {
       );
   }
 
-  /** Its owner has it paused, or had a short while ago. */
+  /** Whether the owner pauses the sandbox, or did a short while ago. */
   pausedLately(sandboxUid: string): boolean {
     const { cluster, scheduler } = this.#options;
     const resumedAt = this.#resumedAt.get(sandboxUid) ?? Number.NEGATIVE_INFINITY;
@@ -381,9 +368,7 @@ export class Safety {
     });
   }
 
-  /**
-   * Session keys and the keys of agents' files are stored nowhere; bootstrap keys in pods alone.
-   */
+  /** Session keys and agents' file keys are stored nowhere, bootstrap keys in pods alone. */
   #nothingSecret({ plural, object, text }: Change): void {
     const { keys } = this.#options;
     if (plural === sandboxes.plural) {
@@ -401,7 +386,6 @@ export class Safety {
     }
   }
 
-  /** An agent has stored a conversation with its first message. */
   firstMessage(process: AgentProcess, conversationId: string): void {
     const sandboxOwner = this.#ownerNames.get(process.sandboxUid);
     const owners = (this.#owners.get(process.sandboxUid) ?? []).filter(
@@ -464,7 +448,6 @@ export class Safety {
       );
   }
 
-  /** An agent has stored a message. */
   delivered(text: string): void {
     const sent = this.#sent.get(text);
     if (sent === undefined) return;
@@ -496,10 +479,7 @@ const deliveredOnce = 'each message is delivered once and in order';
 const textOf = (content: LaterMessage['content']): string =>
   content.map(({ text }) => text ?? '').join('\n');
 
-/**
- * Maximum time until a pause has reached the processes that carry it out: as long as a silent watch
- * stays unnoticed.
- */
+/** Maximum time until a pause reaches the processes that carry it out: that of a silent watch. */
 const latelyMs = 180_000;
 export const ownerOf = ({ metadata }: KubeObject): string | undefined =>
   metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid;

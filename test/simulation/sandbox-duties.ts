@@ -18,10 +18,7 @@ export interface SandboxDutiesOptions {
   /** Whether there is room for a newcomer of this owner under every limit. */
   readonly hasRoom: (owner: string) => boolean;
   readonly isNewcomer: (sandbox: Sandbox) => boolean;
-  /**
-   * Whether the wall clocks of all operators are right: idle and active times are differences of
-   * one clock's time and another's.
-   */
+  /** Whether all operators' clocks are right: idle and active times are differences of clocks. */
   readonly clocksAreRight: () => boolean;
 }
 
@@ -31,15 +28,9 @@ const promptMs = 3_000;
 const pauseBoundMs = 15_000;
 /** Three calls to an agent that does not answer. */
 const silentCallsMs = 30_000;
-/**
- * Maximum time until an agent that answers again is asked: one probe that gets no answer, and the
- * delay before the next.
- */
+/** Maximum time until an agent that answers again is asked: one lost probe and the next delay. */
 const probedMs = 6_000;
-/**
- * An operator that does not know what became of a pod's creation waits for as long as that may be
- * executed.
- */
+/** An operator that does not know a pod creation's outcome waits as long as it may be executed. */
 const unsettledMs = 10_000;
 
 /** Duties for sandboxes, by their spec, their admission, and the node's own record. */

@@ -42,7 +42,6 @@ export class SandboxHistory {
     return this.#records.get(sandboxUid);
   }
 
-  /** The agent of a sandbox that runs now. */
   agentOf(sandboxUid: string): AgentProcess | undefined {
     return this.#options.node.running.find((process) => process.sandboxUid === sandboxUid);
   }
@@ -76,10 +75,7 @@ export class SandboxHistory {
     );
   }
 
-  /**
-   * When an agent of this sandbox first had its keys in the time for which it has been wanted
-   * without a break; Infinity: none has.
-   */
+  /** When an agent first had its keys since the sandbox has been wanted; Infinity: none has. */
   workingSince(sandboxUid: string): number {
     const wantedSince = this.#records.get(sandboxUid)?.wantedSince ?? Infinity;
     let first = Infinity;

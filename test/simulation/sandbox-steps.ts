@@ -28,10 +28,7 @@ interface Command {
   readonly waitMs: number;
 }
 
-/**
- * The clones and set-up scripts of sandboxes: they run apart from the calls that begin them, and
- * end with their container.
- */
+/** Clones and set-up scripts, which run apart from their calls and end with their container. */
 export class SandboxSteps {
   readonly #options: SandboxStepsOptions;
   /** By the claim and the name of the step. */
@@ -58,7 +55,6 @@ export class SandboxSteps {
     return step === undefined ? 0 : Math.min(known.waitMs, Math.max(0, step.endsAt - now));
   }
 
-  /** The output of the command at its end. */
   resultOf(agent: AgentProcess, command: string): AgentCommandResult {
     const known = parsed(command);
     const stdout = known === undefined ? '/workspace/project\n' : this.#report(agent, known);
@@ -77,7 +73,7 @@ export class SandboxSteps {
       : `step done ${step.exitCode} /workspace\n${step.output}`;
   }
 
-  /** Its container ended before the step did. */
+  /** Whether the container ended before the step did. */
   #isLost(agent: AgentProcess, { container, endsAt }: StoredStep): boolean {
     const endedAt = container === agent.id ? Infinity : agent.bootedAfter;
     return endedAt < endsAt;
@@ -86,7 +82,7 @@ export class SandboxSteps {
 
 const keyOf = ({ volume }: AgentProcess, { step }: Command): string => `${volume.claimUid} ${step}`;
 
-/** Undefined for a command that is no step. */
+/** The parsed command; undefined for a command that is no step. */
 function parsed(command: string): Command | undefined {
   // The arguments of step.sh; those from the fourth on begin the step.
   const [, step, id, waitSeconds, more] =

@@ -6,10 +6,7 @@ interface Task {
   cancelled: boolean;
 }
 
-/**
- * Maximum number of times that the clock is read within one step. A loop that never waits for time
- * to pass would keep the step from its end for ever.
- */
+/** Maximum clock readings within a step: a loop without waits would never end the step. */
 const maxReadings = 200_000;
 
 const livelock = (): Error =>
@@ -66,10 +63,7 @@ export class Scheduler implements Clock {
     });
   }
 
-  /**
-   * Runs the next task that is due until `limit`; false when there is none, and then it is that
-   * time.
-   */
+  /** Runs the next task due until `limit`; false when there is none, and then it is that time. */
   async step(limit: number): Promise<boolean> {
     for (;;) {
       const at = this.#tasks.nextAt;

@@ -13,7 +13,6 @@ type Range = [options: Omit<SimulationOptions, 'seed'>, seeds: number, from?: nu
 export const ranges = (options: Range[0], seeds: number, batch: number): Range[] =>
   Array.from({ length: seeds / batch }, (_, index) => [options, batch, first + index * batch]);
 
-/** The seeds of a range that this run tests. */
 export const seedsOf = (from: number, seeds: number): readonly number[] =>
   partOf(Array.from({ length: seeds }, (_, index) => from + index));
 

@@ -23,10 +23,7 @@ function namespaceOf(shard: number, shards: number, prefix = 'team'): string {
     if (shardOf(`${prefix}-${index}`, shards) === shard) return `${prefix}-${index}`;
 }
 
-/**
- * A cluster with a namespace in each shard: the operators, the network and the API server are
- * common, and each namespace has users, a node and checks of its own.
- */
+/** A cluster with shared operators, network and API server, and in each shard one namespace. */
 export function shardStages(options: SimulationOptions & { readonly shards: number }): Stage[] {
   const { seed, shards, keepLines = 0, busy = false } = options;
   const random = new Random(`${seed}/shards`);

@@ -22,7 +22,7 @@ export interface Outcome {
  */
 const settleMs = 20 * 60_000;
 const quietMs = 60_000;
-/** Before there is ordinary use, which is followed by a quiet minute of its own. */
+/** Time before the ordinary use, which is followed by a quiet minute of its own. */
 const pauseMs = 15_000;
 /** How long questions wait whose answers are late. */
 const answerMs = 60 * 60_000;
@@ -34,21 +34,18 @@ const maxSteps = 400_000;
 /** Time between two checks of what is pending. */
 const checkMs = 1_000;
 
-/** One run, made of nothing but its seed. */
+/** Runs the simulation; the seed determines the whole run. */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const { shards = 1 } = options;
   const stages = shards === 1 ? [stage(options)] : shardStages({ ...options, shards });
   return new Play(stages).play(options.seed);
 }
 
-/**
- * The acts of a run, one after the other: trouble, rest, and in a shared world ordinary use while
- * nothing goes wrong, and rest again.
- */
+/** The acts of a run: trouble, rest, and in a shared world use without faults, and rest. */
 class Play {
-  /** One for each namespace. */
+  /** The stages, one for each namespace. */
   readonly #stages: readonly Stage[];
-  /** One of them, for what they have in common. */
+  /** One of the stages, for what they have in common. */
   readonly #stage: Stage;
   #steps = 0;
   /** Whether reported runs are compared with true runs: once the operators know the true state. */
@@ -160,7 +157,7 @@ class Play {
     await quotas.start();
   }
 
-  /** Until everything is mended, and the operators have had the time to learn what became of it. */
+  /** Runs until all faults are repaired, and the operators have had time to learn the outcomes. */
   async #beTroubled(): Promise<void> {
     const { faults, faultSchedule, busyMs, scheduler, operators } = this.#stage;
     for (const { retention, admissionCheck, agentWatch, blows } of this.#stages) {

@@ -66,10 +66,7 @@ export interface SimulationOptions {
   readonly faults?: FaultKind;
   /** Whether people send messages to conversations that are there; false by default. */
   readonly messages?: boolean;
-  /**
-   * Whether runs may end in something else than success: a failure, a question, or with their
-   * container; true by default.
-   */
+  /** Whether runs may also end in a failure, a question or with their container; default true. */
   readonly ends?: boolean;
   /** Whether the template lets unused objects expire after seconds; false by default. */
   readonly retention?: boolean;
@@ -81,15 +78,9 @@ export interface SimulationOptions {
   readonly world?: World;
   /** The world has more of something than others; by default it has not. */
   readonly focus?: Focus;
-  /**
-   * Number of shards of namespaces; with more than one there is a namespace in each shard. Default
-   * 1.
-   */
+  /** Number of shards of namespaces, each with one namespace where there are several. Default 1. */
   readonly shards?: number;
-  /**
-   * Whether one namespace of the first shard is very busy for a while; false by default. Only with
-   * several shards.
-   */
+  /** Whether a namespace of the first of several shards is very busy for a while; default false. */
   readonly busy?: boolean;
 }
 
@@ -575,10 +566,7 @@ function forgetLosses(sandbox: Sandbox, conversation: StoredConversation): void 
   if (isPausedByOwner(sandbox)) conversation.losses = 0;
 }
 
-/**
- * After a pause by its owner a run resumes when its owner asks for it, also a run that the operator
- * had abandoned before.
- */
+/** After its owner's pause a run resumes on request, also one that the operator had abandoned. */
 function allowPause(conversation: StoredConversation): void {
   // A conversation whose action was rejected for the pause is idle.
   if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted))

@@ -28,10 +28,7 @@ export function works(conversation: Conversation): boolean {
   return (executionStatus === 'paused' && isToResume(conversation)) || hasMessage(conversation);
 }
 
-/**
- * Whether the conversation has unfinished work. An agent that waits for a person has nothing to do
- * until that person answers.
- */
+/** Whether the conversation has unfinished work; an agent that waits for a person has none. */
 export function isUnfinished(conversation: Conversation): boolean {
   const asks =
     conversation.status?.executionStatus === 'waiting_for_confirmation' &&

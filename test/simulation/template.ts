@@ -4,7 +4,6 @@ import type { Random } from './random.ts';
 import type { RetentionSettings } from './retention-history.ts';
 import type { Traits } from './world.ts';
 
-/** The template of every sandbox. */
 export const template = (
   limits: TimeLimits,
   { stuckAfterMs, startDeadline }: Pick<Traits, 'stuckAfterMs' | 'startDeadline'>,
@@ -23,13 +22,12 @@ export const template = (
   },
 });
 
-/** In most runs nothing is paused for its idleness or its age. */
+/** Limits that pause nothing for its idleness or its age in most runs. */
 export const someLimits = (random: Random): TimeLimits => ({
   ...(random.chance(0.2) ? { idleTimeout: `${random.whole(1, 20)}s` } : {}),
   ...(random.chance(0.1) ? { maxActiveTime: `${random.whole(10, 60)}s` } : {}),
 });
 
-/** The outcome of a command in a sandbox. */
 export function outcomeOf(command: string, random: Random) {
   if (!command.includes('git clone')) return { tookMs: random.between(1, 50) };
   if (command.includes("'missing'")) return { exitCode: 242, tookMs: random.between(10, 2_000) };

@@ -63,7 +63,7 @@ export class Tenant {
     this.#act(Math.max(1, untilMs - scheduler.monotonic()));
   }
 
-  /** While nothing goes wrong any more. */
+  /** Starts the exercise, once nothing goes wrong any more. */
   startExercise(): void {
     const { enabled, random, scheduler } = this.#options;
     if (!enabled) return;
@@ -155,7 +155,7 @@ export class Tenant {
     }
   }
 
-  /** Under the name of a sandbox of a conversation that may come, or of one that is there. */
+  /** Creates a sandbox under the name of that of a conversation to come, or of a present one. */
   async #squat(): Promise<void> {
     const { random } = this.#options;
     const predicted = random.pick(predictableNames) ?? 'nightly';

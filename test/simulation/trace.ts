@@ -37,12 +37,10 @@ export class Trace {
     return this.#lines.slice(-this.#keep);
   }
 
-  /** The hash of everything noted so far. */
   digest(): string {
     return this.#hash.toString(16).padStart(8, '0');
   }
 
-  /** The logger of a simulated process. */
   logger(name: string, fields: LogFields = {}): Logger {
     const write = (level: LogLevel) => (message: string, more?: LogFields) => {
       if (!this.kept) return;

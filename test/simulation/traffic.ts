@@ -1,4 +1,3 @@
-/** One request of a process to the API server. */
 export interface TrafficRequest {
   /** The process, in its present run. */
   readonly actor: string;
@@ -9,19 +8,14 @@ export interface TrafficRequest {
 }
 
 export interface TrafficListener {
-  /** The request leaves the process. */
   sent?(request: TrafficRequest): void;
-  /** The answer has come to the process. */
   answered?(request: TrafficRequest, status: number, body: string): void;
 }
 
 /** Requests of processes to the API server and the answers, for checks. */
 export class Traffic {
   readonly #listeners: TrafficListener[] = [];
-  /**
-   * The status that the API server answers instead of executing a request; undefined: it executes
-   * the request.
-   */
+  /** Status in place of executing the request; undefined: the API server executes it. */
   refusal: (request: TrafficRequest) => number | undefined = () => undefined;
   /** Whether a resource quota has no room for another pod. */
   isQuotaFull = false;

@@ -38,7 +38,7 @@ export interface UsersOptions {
   readonly answersAgents: (conversation: string) => boolean;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd: boolean;
-  /** In milliseconds: when everything that they begin has begun. */
+  /** The time in milliseconds at which everything that users begin has begun. */
   readonly busyMs: number;
 }
 
@@ -55,10 +55,7 @@ interface Story {
   readonly spec: NewSpec;
 }
 
-/**
- * Users, who go through a gateway that may lose an answer and asks again, and a person with
- * kubectl.
- */
+/** Users of a gateway that may lose answers, who ask again, and a person with kubectl. */
 export class Users {
   readonly #options: UsersOptions;
   readonly #client: HttpKubeClient;
@@ -83,7 +80,7 @@ export class Users {
     });
   }
 
-  /** Everything they have begun is done. */
+  /** Whether everything that they have begun is done. */
   get done(): boolean {
     return this.#running === 0;
   }
@@ -262,17 +259,14 @@ export class Users {
     });
   }
 
-  /**
-   * Straight to the agent, as clients do with the session key. Said once: an answer that is lost is
-   * a message that may be lost.
-   */
+  /** Sends once, straight to the agent with its session key; a lost answer may lose the message. */
   #say(id: string, text: string): Promise<void> {
     return this.#callAgent(id, (endpoint) =>
       this.#agents.sendMessage(endpoint, id, { content: [{ type: 'text', text }] }),
     );
   }
 
-  /** To an action that waits for it, as far as is known. */
+  /** Answers an action that waits, as far as is known. */
   async #answer(id: string, accept: boolean): Promise<void> {
     const conversation = this.#options.cluster.conversations.find(
       ({ metadata }) => metadata.name === id,
@@ -302,7 +296,7 @@ export class Users {
     }
   }
 
-  /** Again and again until it is done, as a client does that has lost an answer. */
+  /** Repeats a call until it succeeds, as a client does that has lost an answer. */
   async #insist(call: () => Promise<void>): Promise<void> {
     for (;;) {
       try {

@@ -17,21 +17,14 @@ export interface Traits {
   readonly notifications: boolean;
   /** Agents fall silent by themselves. */
   readonly hangs: boolean;
-  /**
-   * There are times without room on the nodes, or without an image registry, for longer than a
-   * start may take.
-   */
+  /** At times nodes have no room or there is no image registry, for longer than a start takes. */
   readonly outages: boolean;
   /** Volumes stay attached to a node that is lost. */
   readonly detachesLate: boolean;
-  /** The template's start deadline. */
   readonly startDeadline: string;
   /** Wall clocks jump by minutes and hours, not only by a minute. */
   readonly longJumps: boolean;
-  /**
-   * A connection breaks, and the request that was sent on it is executed all the same, seconds
-   * later: the chance for each write.
-   */
+  /** Chance of each write to be executed seconds after its connection broke. */
   readonly lateExecution: number;
   /** Maximum number of objects in a page of a list; absent: a list has one page. */
   readonly pageSize?: number;

@@ -24,10 +24,7 @@ import { VirtualClock } from './virtual-clock.ts';
 
 const namespace = 'default';
 
-/**
- * The admission controller with its queues, on an API server in memory. A test shows it what a
- * watch would.
- */
+/** The admission controller with its queues on an API server in memory; tests act as its watch. */
 export class AdmissionScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock();

@@ -8,7 +8,7 @@ import { Installation } from './installation.ts';
 import { kubectl } from './kubectl.ts';
 import type { ConversationRecord } from './rest-user.ts';
 
-/** For the hooks of a file: no agent is started in them. */
+/** Maximum time of the hooks of a file, which start no agent. */
 export const hookMs = 120_000;
 /** An agent takes 5 to 10 s of a core until it answers: much longer where others want that core. */
 export const startMs = 240_000;
@@ -24,7 +24,6 @@ export interface Started {
   readonly sandbox: string;
 }
 
-/** Parts of an `AgentService`, from its start. */
 export interface ServiceParts {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
@@ -33,7 +32,7 @@ export interface ServiceParts {
 
 /** The built program with real agents, and what a user of it does. */
 export class AgentService {
-  /** For what a test needs on this disk; it goes with the agents. */
+  /** Folder for the files of a test, removed with the agents. */
   readonly folder: string;
   readonly #env: Readonly<Record<string, string>>;
   #up: Installation;
@@ -58,7 +57,7 @@ export class AgentService {
     return this.#up.kill();
   }
 
-  /** After `kill`, on what that has left. */
+  /** Starts the service again after `kill`, on the data that is left. */
   async startAgain(): Promise<void> {
     this.#up = await install(this.folder, this.#env);
   }
@@ -76,10 +75,7 @@ export class AgentService {
     return { id: task.app_conversation_id ?? '', sandbox: task.sandbox_id ?? '' };
   }
 
-  /**
-   * The record once it has these values; when it does not come to them, the error says what it is
-   * instead.
-   */
+  /** The record once it has these values; on a time-out, the error shows the record instead. */
   async reaches(
     id: string,
     values: Partial<ConversationRecord>,
@@ -103,7 +99,6 @@ export class AgentService {
     }
   }
 
-  /** The output of kubectl. */
   async k(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await kubectl(this.up.kubeconfig, args);
     if (code !== 0) throw new Error(stderr);
@@ -150,9 +145,7 @@ export class AgentService {
     return eventsSchema.parse(body).items;
   }
 
-  /**
-   * A call to the agent itself, through the gateway's proxy, with the session key of the record.
-   */
+  /** A call to the agent through the gateway's proxy, with the session key of the record. */
   async agent(id: string, method: string, path: string, body?: object): Promise<unknown> {
     const { conversation_url: url, session_api_key: key } = await this.up.conversation(id);
     const response = await fetch(`${url ?? ''}${path}`, {

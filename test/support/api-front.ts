@@ -7,15 +7,10 @@ interface Call {
   readonly path: string;
 }
 
-/**
- * A server in place of the API server: it passes requests on, refuses those that the test names,
- * and delays others.
- */
+/** A proxy of the API server that refuses the requests a test names, and delays others. */
 export interface ApiFront {
   readonly url: string;
-  /**
-   * Answers with this Kubernetes Status instead of passing a request on; undefined passes it on.
-   */
+  /** A Kubernetes Status to answer instead of passing the request on; undefined passes it on. */
   refuse: (
     call: Call,
   ) => { readonly code: number; readonly reason: string; readonly message: string } | undefined;

@@ -24,10 +24,7 @@ const listSchema = z.object({
 });
 const eventsSchema = z.object({ items: z.array(z.unknown()) });
 
-/**
- * Hosts, and the bucket of an archive, whose names only a proxy can resolve, with certificates of a
- * private authority: the network as many companies have it.
- */
+/** Hosts and an archive's bucket behind a proxy, with certificates of a private authority. */
 export interface BehindProxy extends AsyncDisposable {
   readonly proxy: Outside;
   readonly store: FakeS3;
@@ -35,9 +32,7 @@ export interface BehindProxy extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
   /** The first events of a conversation, from wherever the gateway reads them. */
   events(up: Installation, id: string): Promise<readonly unknown[]>;
-  /**
-   * Expects that a paused conversation is archived, and that its events are read from the bucket.
-   */
+  /** Expects that a paused conversation is archived, and its events are read from the bucket. */
   expectArchived(up: Installation, id: string, live: readonly unknown[]): Promise<void>;
   /**
    * Expects that the proxy was asked for tunnels to these hosts and the bucket alone, and has seen

@@ -105,7 +105,7 @@ const ended = (message: string): Json => ({
   ],
 });
 
-/** The status of the connecting pod, whose two connections have these ends. */
+/** The status of the connecting pod, with the outcomes of its two connections. */
 export const connections = (allowed: boolean, forbidden: boolean): Json =>
   ended(JSON.stringify({ allowed, forbidden }));
 
@@ -162,10 +162,7 @@ export interface BrokenCluster {
   close(): Promise<void>;
 }
 
-/**
- * An API server before the embedded control plane: it adds the kinds that the control plane does
- * not have, the work of a kubelet, and one fault.
- */
+/** The embedded control plane with the kinds that it lacks, a kubelet's work, and one fault. */
 export async function startBrokenCluster(target: string): Promise<BrokenCluster> {
   const state: { fault: Fault } = { fault: {} };
   const serve = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -80,10 +80,7 @@ export const aTemplate = (spec: Partial<SandboxTemplateSpec> = {}): SandboxTempl
   },
 });
 
-/**
- * A warm sandbox of the pool `default` from `aTemplate()`, whose agent has booted unless the status
- * differs.
- */
+/** A booted warm sandbox of the pool `default` from `aTemplate()`, unless the status differs. */
 export const aWarmSandbox = (name: string, status: Partial<SandboxState> = {}): Sandbox => {
   const sandbox = aSandbox({
     name,
@@ -169,7 +166,7 @@ export const aClaim = (sandbox: Sandbox): PersistentVolumeClaim => ({
   spec: {},
 });
 
-/** As the API server has it, with what caches add. */
+/** A conversation as the API server has it, with the fields that caches add. */
 export function aConversation(wish: ConversationWish = {}): Conversation & CachedConversation {
   const stored = aStoredConversation(wish);
   const { storedBytes, firstWords } = cachedConversation(stored);
@@ -182,7 +179,7 @@ export interface ConversationWish {
   readonly status?: ConversationStatus;
 }
 
-/** As the API server has it. */
+/** A conversation as the API server has it. */
 export const aStoredConversation = (wish: ConversationWish = {}): Conversation => ({
   apiVersion,
   kind: 'Conversation',
@@ -210,7 +207,7 @@ export const aQuota = (name: string, spec: Partial<ConversationQuotaSpec>): Conv
   },
 });
 
-/** As `classify` makes it of a sandbox. */
+/** A slot as `classify` makes it of a sandbox. */
 export const aSlot = (uid: string, state: SlotState, more: Partial<Slot> = {}): Slot => ({
   uid,
   name: uid,

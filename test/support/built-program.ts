@@ -7,9 +7,8 @@ import { program } from './installation.ts';
 
 export interface BuiltProgram {
   readonly process: ChildProcess;
-  /** The text that it has printed. */
   readonly log: () => string;
-  /** SIGTERM; resolves with the exit code. */
+  /** Sends SIGTERM; resolves with the exit code. */
   readonly stop: () => Promise<{ readonly code: unknown }>;
 }
 

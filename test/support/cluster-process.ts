@@ -10,10 +10,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 
-/**
- * An embedded cluster without operator and gateway, as a cluster of another product. Prints
- * `ready`; SIGTERM ends it and its pods.
- */
+/** An embedded cluster of another product. Prints `ready`; SIGTERM ends it and its pods. */
 const [dataDir = '', agentProgram = ''] = process.argv.slice(2);
 const namespace = 'default';
 await using stack = new AsyncDisposableStack();

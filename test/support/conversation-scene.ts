@@ -34,10 +34,7 @@ import { VirtualClock } from './virtual-clock.ts';
 const parsed = (conversation: Conversation): Conversation =>
   JSON.parse(JSON.stringify(conversation)) as Conversation;
 
-/**
- * The conversation controller beside an API server in memory. Its caches are up to date at the
- * beginning of each reconcile.
- */
+/** The conversation controller on an API server in memory; each reconcile has fresh caches. */
 export class ConversationScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock(noonMs);
@@ -77,7 +74,6 @@ export class ConversationScene {
     return this.client.get(conversations, 'default', name);
   }
 
-  /** The sandboxes that there are, by name. */
   async sandboxes(): Promise<readonly string[]> {
     return (await this.client.list(sandboxes)).items.map(({ metadata }) => metadata.name);
   }

@@ -25,6 +25,5 @@ export function crdOfKind(kind: {
   return JSON.parse(JSON.stringify(crdOf(definition))) as Definition;
 }
 
-/** Returns the definitions of all kinds of the product. */
 export const crds = (): readonly Definition[] =>
   definitions.flatMap(({ plural }) => crdOfKind({ group, plural }) ?? []);

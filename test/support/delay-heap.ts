@@ -5,10 +5,7 @@ interface Entry<K> {
   order: number;
 }
 
-/**
- * Keys ordered by due time, the earliest first. `add` and `takeDue` take O(log n), and the heap
- * keeps nothing about removed keys.
- */
+/** Keys by due time. `add` and `takeDue` take O(log n); the heap keeps nothing of removed keys. */
 export class DelayHeap<K> {
   #heap: Entry<K>[] = [];
   readonly #positions = new Map<K, number>();
@@ -18,7 +15,6 @@ export class DelayHeap<K> {
     return this.#heap[0]?.key;
   }
 
-  /** Time at which the first key is due. */
   get nextAt(): number | undefined {
     return this.#heap[0]?.at;
   }

@@ -31,10 +31,7 @@ export function holds(range: string, address: string): boolean {
   return list.check(address, family);
 }
 
-/**
- * The ports, as a NetworkPolicy names them, at which its pods reach an address outside of the
- * cluster; `*` is every port.
- */
+/** Ports at which a policy lets pods reach an address outside the cluster; `*` is every port. */
 export const openPorts = ({ spec }: NetworkPolicy, address: string): readonly (number | string)[] =>
   spec.egress.flatMap(({ to, ports }) => {
     const blocks = to.flatMap(({ ipBlock }) => ipBlock ?? []);

@@ -1,4 +1,4 @@
-/** Between two calls, in milliseconds. */
+/** Pauses between two calls, in milliseconds. */
 const [minPauseMs, maxPauseMs] = [50, 500];
 
 /**

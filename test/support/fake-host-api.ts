@@ -78,7 +78,7 @@ export class FakeHostApi implements HostApi {
     });
   }
 
-  /** A person changes a pull request. */
+  /** Changes a pull request as a person does on the page of the host. */
   change(number: number, changes: Partial<PullRequest>): void {
     this.pullRequests[number - 1] = { ...this.#of(number), ...changes };
   }

@@ -43,10 +43,7 @@ function merge(target: unknown, patch: unknown): unknown {
   return result;
 }
 
-/**
- * The status after the patch that a client makes, applied as an API server does: a path that is not
- * there is an error.
- */
+/** The status after a client's patch, by an API server's rules: an absent path is an error. */
 function patchedStatus(
   { metadata, status }: Stored,
   next: object,
@@ -186,10 +183,7 @@ export class FakeKubeClient implements KubeClient {
     );
   }
 
-  /**
-   * Stores a whole object, as if it had been there all the time, without the fields that only
-   * caches have.
-   */
+  /** Stores a whole object as if it had always been there, without the fields of caches. */
   put<T extends KubeObject>(resource: ResourceDefinition<T>, object: T): T {
     const key = this.#key(resource, object.metadata.namespace ?? '', object.metadata.name);
     const stored = this.#admitted(resource, object, { validation: 'Ignore' });

@@ -16,7 +16,7 @@ export interface SeenRequest {
 }
 
 export interface GitServerOptions {
-  /** Any by default. */
+  /** Port; by default any that is free. */
   readonly port?: number;
   /** The end of the path in its URL: /scm. */
   readonly prefix?: string;
@@ -36,20 +36,15 @@ export interface GitServerOptions {
       }
     >
   >;
-  /**
-   * `user:password` of those who may read a repository; a repository that is not here is public.
-   */
+  /** `user:password` of the readers of a repository; a repository that is not here is public. */
   readonly readers?: Readonly<Record<string, readonly string[]>>;
-  /** Serve files alone, as any web server does. */
+  /** Whether files alone are served, as by any web server. */
   readonly isPlain?: boolean;
-  /** The protocol is of version 0, whatever is asked for. */
+  /** Whether the protocol is of version 0, whatever a client requests. */
   readonly isOld?: boolean;
 }
 
-/**
- * How it answers for a repository instead, unless it returns `asUsual`; a hang is ended with the
- * server.
- */
+/** How it answers for a repository unless it returns `asUsual`; a hang ends with the server. */
 export type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
 export const asUsual = Symbol('as usual');
 
@@ -142,12 +137,11 @@ export class GitServer {
     return `${this.origin}${this.#options.prefix ?? ''}`;
   }
 
-  /** The bare repository with this name. */
   folderOf(name: string): string {
     return join(this.#folder, `${name}.git`);
   }
 
-  /** Those about a repository, since the last time. */
+  /** The requests about a repository since the last call. */
   taken(): readonly SeenRequest[] {
     return this.requests.splice(0);
   }
@@ -249,7 +243,7 @@ export class GitServer {
     response.once('close', () => child.kill());
   }
 
-  /** From CGI to HTTP, as it comes. */
+  /** Streams an answer of CGI to HTTP. */
   async #relay(
     output: Readable,
     response: ServerResponse,

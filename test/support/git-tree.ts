@@ -23,10 +23,7 @@ const identity = Object.fromEntries(
   ]),
 );
 
-/**
- * A repository in a new folder, with one commit of exactly these entries: also such as git itself
- * would not add. Returns its folder.
- */
+/** A new repository of one commit, even with entries that git refuses; returns its folder. */
 export function repositoryOf(below: string, tree: Tree, branch = 'main'): string {
   const folder = mkdtempSync(join(below, 'repository-'));
   const git = (args: readonly string[], input: string | Buffer = '') =>

@@ -44,10 +44,7 @@ export const githubError = (
   body: { message, documentation_url: 'https://docs.github.com/rest', status: String(status) },
 });
 
-/**
- * A server that answers some operations of GitHub's API. Every request and every good answer is
- * checked by GitHub's own description.
- */
+/** A server with some operations of GitHub's API, which checks both sides by GitHub's schema. */
 export async function startGithubApi(
   operations: Readonly<Record<string, GithubOperation>>,
 ): Promise<GithubApi> {

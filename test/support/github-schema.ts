@@ -1,10 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv, type ErrorObject } from 'ajv';
 
-/**
- * Ten operations of GitHub's own OpenAPI description, as JSON Schema and without what is
- * documentation only, with four of its examples.
- */
+/** Ten operations and four examples of GitHub's OpenAPI description, as plain JSON Schema. */
 const { schema, examples } = JSON.parse(
   readFileSync('test/support/github-schema.json', 'utf8'),
 ) as { readonly schema: object; readonly examples: Readonly<Record<GithubExample, object>> };
@@ -28,10 +25,7 @@ const strict = newAjv(false);
 /** The values of a query are texts. */
 const lenient = newAjv(true);
 
-/**
- * The violations of GitHub's description by a value of an operation like `GET
- * /repos/{owner}/{repo}`: by its query, its body or its answer.
- */
+/** Violations of GitHub's description by one side of an operation: `GET /repos/{owner}/{repo}`. */
 export function githubErrors(side: SchemaSide, operation: string, value: unknown): string[] {
   const id = encodeURIComponent(`${side}:${operation}`.replaceAll('~', '~0').replaceAll('/', '~1'));
   const validate = (side === 'query' ? lenient : strict).getSchema(`github#/definitions/${id}`);

@@ -11,7 +11,6 @@ import { unzip } from './unzip.ts';
 const eventSchema = z.looseObject({ id: z.string(), kind: z.string(), timestamp: z.string() });
 export type StoredEvent = z.output<typeof eventSchema>;
 
-/** The event of a text of `eventTexts`. */
 export const eventOf = (text: string): StoredEvent => eventSchema.parse(JSON.parse(text));
 
 const fetchOk = async ({ url, key }: Installation, path: string): Promise<Response> => {
@@ -128,7 +127,6 @@ export function agentKeys(up: Installation, uid: string): readonly string[] {
   return [keys.sessionKey(uid), keys.gitToken(uid), keys.toolsToken(uid), keys.secretsToken(uid)];
 }
 
-/** The folder of the archive of a conversation. */
 export const archiveFolder = (up: Installation, { namespace, uid }: ArchiveOwner): string =>
   join(up.dataDir, 'archive', namespace, uid);
 

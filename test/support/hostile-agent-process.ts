@@ -1,9 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 
-/**
- * A false agent in an agent's container: its first argument is its behaviour towards each client.
- * The process listens where an agent does.
- */
+/** A false agent in an agent's container, at its port; the first argument is its behavior. */
 const [behaviour = ''] = process.argv.slice(2);
 const json = (body: string, status = '200 OK') =>
   `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

@@ -3,10 +3,7 @@ import { referenceAgentImage } from '../../src/commands/initial-objects.ts';
 import type { Installation } from './installation.ts';
 import { kubectl } from './kubectl.ts';
 
-/**
- * Behaviors of agents from their first connection on; a sandbox with one of them never gets
- * RUNNING, and fails at its start deadline.
- */
+/** Behaviors from the first connection on: the sandbox never runs, and fails at its deadline. */
 export const silentBehaviours = [
   'hangs',
   'nonsense',

@@ -11,7 +11,7 @@ export { saying } from './rest-user.ts';
 export const program = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 export interface UpOptions {
-  /** Absent: a fresh one, removed with the installation. */
+  /** Default: a fresh folder, removed with the installation. */
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly readyMs?: number;
@@ -89,13 +89,13 @@ export class Installation extends RestUser {
     this.key = readFileSync(join(this.dataDir, 'api-key'), 'utf8').trim();
   }
 
-  /** As a machine that loses power would: nothing is tidied up. */
+  /** Ends like a machine that loses power, without any clean-up. */
   async kill(): Promise<void> {
     this.#process.kill('SIGKILL');
     await this.#exited;
   }
 
-  /** As Ctrl-C does. Returns the exit code. */
+  /** Stops as Ctrl-C does; returns the exit code. */
   async stop(): Promise<number | null> {
     this.#process.kill('SIGTERM');
     const code = await this.#exited;

@@ -19,7 +19,7 @@ export interface JsonAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Instead of a body of JSON. */
+  /** Text to send instead of a body of JSON. */
   readonly text?: string;
 }
 

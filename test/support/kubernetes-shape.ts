@@ -33,9 +33,7 @@ const primitive = (type: string, value: unknown): boolean => {
   }
 };
 
-/**
- * Differences to the client library's model of a kind: unknown fields, and values of another type.
- */
+/** Differences to the client library's model of a kind: unknown fields and wrong types. */
 export function shapeErrors(type: string, value: unknown, path = ''): readonly string[] {
   const list = /^(?:Array|Set)<(.*)>$/.exec(type)?.[1];
   if (list !== undefined) {

@@ -23,8 +23,6 @@ export function leaksIn(text: string, secrets: Secrets): readonly string[] {
     .map(([name]) => name);
 }
 
-/**
- * JSON without the values of these fields: those in which an answer may show a secret to its owner.
- */
+/** JSON without the values of these fields, in which an answer may show a secret to its owner. */
 export const withoutFields = (json: string, ...fields: readonly string[]): string =>
   json.replaceAll(new RegExp(`"(${fields.join('|')})":"[^"]*"`, 'g'), '"$1":""');

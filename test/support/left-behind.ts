@@ -12,7 +12,6 @@ export interface Outliving {
 /** The count for work that has ended, whether well or with an error. */
 export const nothing = { timers: 0, listeners: 0 } as const;
 
-/** A clock and a signal whose remaining timers and listeners a test counts. */
 export function outliving(): Outliving {
   const clock = new VirtualClock();
   const { signal } = new AbortController();

@@ -5,9 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 const pollMs = 100;
 
 /**
- * A load balancer as a Service of Kubernetes is one: each new connection goes to the next backend
- * whose /ready answers yes, and stays there. The balancer repeats nothing, and hides nothing that a
- * does.
+ * A load balancer like a Service of Kubernetes: each new connection goes to the next backend whose
+ * /ready answers yes, and stays there. The balancer repeats nothing and hides nothing that a
+ * backend does.
  */
 export class LoadBalancer {
   readonly #server: Server;

@@ -40,7 +40,6 @@ const bodySchema = z.looseObject({
 
 export interface ModelMessage {
   readonly role: string;
-  /** Its texts, one after the other. */
   readonly content: string;
   readonly tool_calls?: readonly unknown[];
 }
@@ -116,13 +115,13 @@ export class ModelServer implements AsyncDisposable {
     return this.#scripts.get(name)?.requests ?? [];
   }
 
-  /** Again, after `close`. */
+  /** Listens again after `close`. */
   async listen(port: number, host = '127.0.0.1'): Promise<void> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
   }
 
-  /** From then on nothing answers at its port. */
+  /** Closes the server: from then on nothing answers at its port. */
   async close(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();

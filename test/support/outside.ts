@@ -36,7 +36,7 @@ export interface Outside extends AsyncDisposable {
 
 const portOf = (server: { address(): unknown }): number => (server.address() as AddressInfo).port;
 
-/** A server of TLS before a plain server. */
+/** Starts a server that ends TLS in front of a plain server. */
 async function startFront({ cert, key }: PrivateAuthority, upstream: URL, open: Set<Socket>) {
   const server = createTlsFront({ cert, key }, (client: TLSSocket) => {
     const behind = connect(Number(upstream.port), upstream.hostname);

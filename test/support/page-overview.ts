@@ -67,7 +67,6 @@ const waiter = (position: number, name: string, fields: Partial<Waiter> = {}): W
   ...fields,
 });
 
-/** Text that a hostile owner, or the author of a template, may have written. */
 export const hostileText = '<img src=x onerror=alert(1)>';
 
 /** A service with everything that the page distinguishes, and something wrong in it. */

@@ -2,9 +2,7 @@ import { ControlPlane } from '@conversation-operator/local-cluster/control-plane
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 
-/**
- * Creates objects in a loop, and says of each when it has been acknowledged, until it is killed.
- */
+/** Creates objects in a loop until it is killed, and prints each once it is acknowledged. */
 const [file = ''] = process.argv.slice(2);
 const plane = new ControlPlane({
   storage: { file },

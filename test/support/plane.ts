@@ -100,10 +100,7 @@ export class Plane {
   readonly apply = (target: string, body: unknown) =>
     this.call('PATCH', target, body, { 'content-type': 'application/apply-patch+yaml' });
 
-  /**
-   * A watch; `take()` gives what has come since the last time, once everything that is ready has
-   * run.
-   */
+  /** A watch; `take()` gives the events since the last call, once all that is ready has run. */
   async watch(
     target: string,
     headers: Record<string, string> = {},

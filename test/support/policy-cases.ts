@@ -1,10 +1,7 @@
 import { settingsNameOf } from '../../src/resources/owner-settings.ts';
 import type { KubectlResult } from './kubectl.ts';
 
-/**
- * People who use kubectl on a cluster with the chart's admission policies. Their Roles are
- * `tenantRoles`.
- */
+/** Users of kubectl on a cluster with the chart's admission policies, with `tenantRoles`. */
 export const tenants = {
   /** Writes every kind of the product, and may `use` no owner. */
   alice: 'alice@example.com',
@@ -120,10 +117,7 @@ export const uidOfReferred = [
   'jsonpath={.metadata.uid}',
 ];
 
-/**
- * A sandbox that a conversation has joined. An operator deletes a second sandbox that was made for
- * the conversation.
- */
+/** A sandbox that a conversation has joined; an operator deletes a second one made for it. */
 export const referringFixtures = (uid: string): readonly object[] => [
   withMetadata(aSandbox(tenants.alice, 'policy-test-joined-by-alice'), {
     ownerReferences: [{ apiVersion, kind: 'Conversation', name: referredConversation, uid }],
@@ -135,7 +129,7 @@ export interface PolicyCase {
   readonly as: string;
   readonly args: readonly string[];
   readonly input?: object;
-  /** Absent: the request is allowed. */
+  /** The pattern of the refusal; absent: the request is allowed. */
   readonly refused?: RegExp;
 }
 

@@ -6,7 +6,6 @@ export interface LogLine {
   readonly fields: LogFields;
 }
 
-/** A logger that keeps its lines. */
 export function recordingLogger(): { readonly logger: Logger; readonly lines: LogLine[] } {
   const lines: LogLine[] = [];
   const withFields = (common: LogFields): Logger => {

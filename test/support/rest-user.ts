@@ -22,7 +22,6 @@ export class RestUser {
     this.key = key;
   }
 
-  /** A call to the REST service with the user's key. */
   async call(
     method: string,
     path: string,

@@ -51,17 +51,12 @@ async function persistently(write: () => Promise<void>): Promise<void> {
   }
 }
 
-/**
- * A conversation in its sandbox, as other controllers and people change both, and the retention
- * controller that deletes them.
- */
+/** A conversation in its sandbox, changed by controllers and people, and its retention. */
 export class RetainedObjects {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock();
   readonly metrics = createMetrics();
-  /**
-   * Reasons and messages of Events, each with the object's kind and the true time in milliseconds.
-   */
+  /** Reasons and messages of Events, each with the object's kind and true time in milliseconds. */
   readonly events: { readonly kind: string; readonly message: string; readonly atMs: number }[] =
     [];
   /** Successful deletions, with the object as it was. */
@@ -124,7 +119,7 @@ export class RetainedObjects {
     this.client.put(conversations, conversation);
   }
 
-  /** Another conversation of the owner joins the sandbox, and no cache hears of it. */
+  /** Another conversation of the owner joins the sandbox, which no cache shows. */
   async join(): Promise<void> {
     const stored = await this.sandbox();
     if (stored === undefined) return;

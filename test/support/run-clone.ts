@@ -20,21 +20,15 @@ export interface CloneWish {
   readonly through?: string;
   /** Program that leaves the settings of git for the shells of the sandbox. */
   readonly accessScript?: string;
-  /** Folder of the mirrors. */
   readonly mirrors?: string;
   readonly maxMebibytes?: number;
   /** More variables of the sandbox. */
   readonly env?: Readonly<Record<string, string>>;
-  /**
-   * Leaves files of an earlier conversation in the workspace, which is the home of its user too.
-   */
+  /** Leaves files of an earlier conversation in the workspace, also the home of its user. */
   readonly before?: (workspace: string) => void;
 }
 
-/**
- * Runs the script as a step does, with its output in the step's log, in a new folder below
- * `folder`.
- */
+/** Runs the script as a step, with its output in the step's log, in a new folder in `folder`. */
 export async function runClone(
   folder: string,
   {

@@ -29,10 +29,7 @@ import { VirtualClock } from './virtual-clock.ts';
 
 export const sceneKeys = new SandboxKeys([Buffer.alloc(32, 1)]);
 
-/**
- * One sandbox controller beside an API server in memory. Its caches are up to date at the beginning
- * of each reconcile.
- */
+/** A sandbox controller on an API server in memory; each reconcile begins with fresh caches. */
 export class SandboxScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock(noonMs);
@@ -69,9 +66,7 @@ export class SandboxScene {
     this.#stores.templates.set(template);
   }
 
-  /**
-   * The sandbox, or what a change makes of it in place of its owner, of admission or of a kubelet.
-   */
+  /** The sandbox, or what a change makes of it instead of its owner, admission or a kubelet. */
   async sandbox(change?: (sandbox: Sandbox) => Sandbox): Promise<Sandbox> {
     const stored = await this.client.get(sandboxes, 'default', 'sbx-1');
     return change === undefined ? stored : this.client.put(sandboxes, change(stored));
@@ -106,7 +101,6 @@ export class SandboxScene {
     return this.reconcile();
   }
 
-  /** Brings the caches up to date. */
   async observe(): Promise<void> {
     await this.#refresh(sandboxes, this.#stores.sandboxes, (sandbox) =>
       cachedSandbox(sandbox, this.#interner),
@@ -118,7 +112,7 @@ export class SandboxScene {
     );
   }
 
-  /** The same with caches as they were at the last reconcile. */
+  /** Reconciles with caches as they were at the last reconcile. */
   async reconcileBehind(): Promise<{
     readonly requeueAfterMs: number | undefined;
     readonly phase: string;

@@ -10,7 +10,7 @@ import { program } from './installation.ts';
 
 const clusterScript = fileURLToPath(new URL('cluster-process.ts', import.meta.url));
 const agentProgram = join(dirname(program), 'reference-agent.js');
-/** Short enough for one that is killed to be followed within a second. */
+/** Lease times so short that a killed operator is replaced within a second. */
 const lease = {
   LEASE_DURATION_SECONDS: '1',
   LEASE_RENEW_DEADLINE_SECONDS: '0.6',
@@ -32,10 +32,7 @@ export interface SplitOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/**
- * The built program as in a cluster: a gateway and operators in processes of their own. The cluster
- * is an embedded one.
- */
+/** The built program as in a cluster: gateway, operators and embedded cluster are processes. */
 export class SplitInstallation {
   readonly dataDir: string;
   readonly kubeconfig: string;
@@ -99,7 +96,7 @@ export class SplitInstallation {
     return installation;
   }
 
-  /** Where it was, if it has been there before. */
+  /** Starts the gateway at its earlier port, if it had one. */
   async startGateway(): Promise<void> {
     const gateway = this.#spawn(
       [program, 'gateway'],
@@ -142,7 +139,7 @@ export class SplitInstallation {
     return this.#operators.get(operator)?.child.pid ?? 0;
   }
 
-  /** As a machine that loses power would. Nothing where there is none of this name. */
+  /** Ends like a machine that loses power; does nothing where no operator has this name. */
   async killOperator(name: string): Promise<void> {
     const operator = this.#operators.get(name);
     if (operator === undefined || !this.#operators.delete(name)) return;

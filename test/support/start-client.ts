@@ -12,7 +12,7 @@ const order = z.object({ url: z.string() });
 const retryMs = 100;
 let url = '';
 
-/** Undefined where the service does not answer, or can't for the moment. */
+/** The response; undefined where the service does not answer, or can't for the moment. */
 async function post(body: string): Promise<Response | undefined> {
   try {
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };

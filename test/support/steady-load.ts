@@ -19,10 +19,7 @@ export interface Answered {
   readonly text: string;
 }
 
-/**
- * Clients that continue until they are stopped, each on a connection of its own that it keeps, and
- * that repeat nothing.
- */
+/** Clients with one kept connection each, which continue until stopped and repeat nothing. */
 export class SteadyLoad {
   readonly #port: number;
   readonly #running: Promise<void>[] = [];
@@ -38,10 +35,7 @@ export class SteadyLoad {
     this.#port = port;
   }
 
-  /**
-   * Sends the next request as soon as the one before has its answer, `accept` of which says what is
-   * wrong with it.
-   */
+  /** Sends the next request once the last is answered; `accept` returns what is wrong with that. */
   ask(name: string, next: () => Sent, accept: (answer: Answered) => string | undefined): void {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     this.#agents.push(agent);

@@ -50,7 +50,7 @@ export class TestMcpServer implements AsyncDisposable {
     for (const answer of this.#waiting.splice(0)) answer();
   }
 
-  /** From then on nothing answers at its port. */
+  /** Closes the server: from then on nothing answers at its port. */
   async close(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();

@@ -7,7 +7,6 @@ import {
   type McpServer,
 } from '../src/mcp-servers.ts';
 
-/** The servers of a request that creates a conversation. */
 function serversOf(mcp_config: unknown, field: 'agent' | 'agent_settings' = 'agent_settings') {
   const body = { workspace: { working_dir: '/w' }, [field]: { mcp_config } };
   const { agent, agent_settings } = parse(createBody, body, 'body');

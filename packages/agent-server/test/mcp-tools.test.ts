@@ -16,7 +16,6 @@ const entry = (name: string, { url, key }: { url: string; key: string }): McpSer
 /** The tools of servers, which are closed at the end. */
 const toolsOf = (...servers: readonly McpServer[]) => toolsWithin(60_000, servers);
 
-/** Tools of servers that have this time to connect. */
 function toolsWithin(connectTimeoutMs: number, servers: readonly McpServer[]) {
   const tools = new McpTools({
     servers: () => servers,

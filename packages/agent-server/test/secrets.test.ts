@@ -31,7 +31,6 @@ describe('the secrets of a conversation', () => {
     expect(Object.fromEntries(values)).toEqual({ OWN: 'of-the-body', OTHER: 'of-the-server' });
     expect(unread).toEqual([]);
     expect(maskText(text, secrets.needlesOf(meta))).toBe(`${hidden} ${hidden}`);
-    // Another conversation has other secrets.
     expect(maskText(text, secrets.needlesOf(aMeta({}, 'b')))).toBe(text);
   });
 

@@ -162,10 +162,7 @@ describe('a pool with shares', () => {
     readonly held: { readonly holder: Holder; readonly release: Release }[] = [];
     readonly waiting: Waiting[] = [];
     readonly shares: Shares;
-    /**
-     * Owners in the order in which they were let in after a wait, and who could have been let in
-     * instead.
-     */
+    /** The admissions after a wait, in order, each with the callers that it passed over. */
     readonly turns: { readonly owner: string; readonly passed: readonly Waiting[] }[] = [];
     readonly limits: {
       readonly total: number;
@@ -195,10 +192,7 @@ describe('a pool with shares', () => {
       );
     }
 
-    /**
-     * The callers that could enter during the whole time in which another owner entered twice and
-     * their own owner not at all.
-     */
+    /** Callers that could enter while another owner entered twice and their own owner never did. */
     get unfair(): readonly Waiting[] {
       return this.turns.flatMap(({ owner }, index) => {
         const again = this.turns.findIndex((turn, at) => at > index && turn.owner === owner);

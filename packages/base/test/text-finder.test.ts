@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { TextFinder, type Found } from '../src/text-finder.ts';
 
-/** As `TextFinder` does, by a search for each text. */
+/** Finds the same as `TextFinder`, by a search for each text. */
 function searched(wanted: readonly string[], text: string): readonly Found[] {
   const found: Found[] = [];
   wanted.forEach((each, index) => {

@@ -19,7 +19,7 @@ it('never lets more pass than its burst, and one for each interval', () => {
             ramp.hold(now + holdMs);
           }
           const full = passed.filter((at) => now - at < burst * intervalMs).length;
-          // A bucket that nothing was taken of for so long is full.
+          // A bucket from which nothing was taken for this time is full.
           if (full === 0 && now >= heldUntil) expect(ramp.readyAt).toBeLessThanOrEqual(now);
           if (ramp.readyAt > now) continue;
           expect(now).toBeGreaterThanOrEqual(heldUntil);

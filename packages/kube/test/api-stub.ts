@@ -16,10 +16,7 @@ export interface SeenRequest {
 
 export type Answering = (response: http.ServerResponse, request: SeenRequest) => void;
 
-/**
- * A server on loopback that answers its n-th request with the n-th of the answers, and the last one
- * from then on.
- */
+/** A loopback server: request n gets answer n, and all later ones the last answer. */
 export interface ApiStub {
   readonly url: string;
   readonly port: number;
@@ -98,7 +95,7 @@ export const reset: Answering = (response) => {
   response.socket?.destroy();
 };
 
-/** Says nothing. */
+/** Never answers. */
 export const stall: Answering = () => undefined;
 
 /** Announces more than it sends, then closes. */

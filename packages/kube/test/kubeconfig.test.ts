@@ -30,7 +30,7 @@ clusters: [{ name: c, cluster: ${cluster} }]
 users: [{ name: u, user: ${user} }]
 `;
 
-/** Where nothing is found that a test has not put there. */
+/** Options with which only the files of a test are found. */
 const nowhere = () => ({ environment: { HOME: folder }, serviceAccountFolder: folder });
 
 describe('loadConnection', () => {

@@ -4,10 +4,7 @@ import { ApiError, TransportError } from '../src/errors.ts';
 import type { Lease } from '../src/core.ts';
 import type { VirtualClock } from '../../../test/support/virtual-clock.ts';
 
-/**
- * A process that may be stopped for a while, as SIGSTOP or a busy machine does: time passes, but
- * nothing runs.
- */
+/** A process that may be stopped, as by SIGSTOP or a busy machine: time passes, nothing runs. */
 export class ProcessClock implements Clock {
   readonly #clock: VirtualClock;
   #pausedUntil = 0;
@@ -59,15 +56,11 @@ export class LeaseServer {
   onWrite: (writer: string) => void = () => undefined;
   #version = 0;
 
-  /** The Lease of the name `operator`. */
   get lease(): Lease | undefined {
     return this.leases.get('operator');
   }
 
-  /**
-   * The client of one process. A call ends at its deadline; a request that has not been executed by
-   * then never is.
-   */
+  /** A process's client. A call ends at its deadline; a request not executed by then never is. */
   clientOf(writer: string, clock: Clock, network: { faults: NetworkFaults }): KubeClient {
     const call = <R>(options: CallOptions, execute: () => R, name?: string): Promise<R> =>
       new Promise((resolve, reject) => {

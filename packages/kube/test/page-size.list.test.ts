@@ -12,9 +12,7 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-/**
- * An API server with things of these sizes in mebibytes, which limits its pages as its caller asks.
- */
+/** An API server with things of these sizes in MiB, which limits its pages as its caller asks. */
 async function serverOf(sizes: readonly number[], before: Answering[] = [], deadlineMs = 30_000) {
   const answer: Answering = (response, request) => {
     const { limit = String(sizes.length), continue: next = '0' } = request.query;

@@ -14,10 +14,7 @@ interface Watcher {
 const expired = () =>
   new ApiError(410, { code: 410, reason: 'Expired', message: 'too old resource version' });
 
-/**
- * The list and watch half of an API server with things in it, and every way in which it may
- * disappoint a reflector.
- */
+/** The list and watch of an API server, with every fault that a reflector may meet. */
 export class ScriptedServer {
   readonly #clock: Clock;
   readonly #things = new Map<string, Thing>();
@@ -27,7 +24,6 @@ export class ScriptedServer {
   readonly #watchers = new Set<Watcher>();
   /** The number of next calls that fail. */
   failingCalls = 0;
-  /** How long a list takes. */
   listMs = 0;
   lists = 0;
   watches = 0;
@@ -44,7 +40,6 @@ export class ScriptedServer {
     return this.#watchers.size;
   }
 
-  /** Creates or changes. */
   put(
     name: string,
     options: { readonly valid?: boolean; readonly colors?: readonly string[] } = {},
@@ -106,7 +101,7 @@ export class ScriptedServer {
     for (const watcher of this.#watchers) watcher.deaf = true;
   }
 
-  /** Only for what a reflector calls. */
+  /** A client with only the calls that a reflector makes. */
   get client(): KubeClient {
     const partial: Pick<KubeClient, 'listMapped' | 'watch'> = {
       listMapped: async <R>(_resource: unknown, map: (object: never) => R | undefined) => {

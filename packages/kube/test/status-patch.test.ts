@@ -11,7 +11,7 @@ const mapped = (fields: Fields, map: (nested: Fields) => Fields): Fields =>
   Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, isFields(value) ? map(value) : value]),
   );
-/** With a field in every object that no cache has. */
+/** The fields with a further field in every object, which no cache has. */
 const withHidden = (fields: Fields): Fields => ({ ...mapped(fields, withHidden), hidden: 'kept' });
 const withoutHidden = (fields: Fields): Fields => {
   const { hidden: _hidden, ...shown } = fields;
@@ -35,7 +35,6 @@ const onlyWhereBothAre = (one: Fields, other: Fields): Fields =>
     }),
   );
 
-/** The status after a patch. */
 function after(stored: Fields, patch: JsonPatch): Fields {
   const document = { metadata: { resourceVersion: '6' }, status: structuredClone(stored) };
   return jsonPatch.applyPatch(document, structuredClone(patch) as Operation[], true, true, false)

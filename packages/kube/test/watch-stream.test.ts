@@ -40,10 +40,7 @@ const entry = fc.record({
   time: fc.constant('2026-03-01T12:00:00Z'),
 });
 
-/**
- * The same members in any order: servers write a kind of their own in another one than a custom
- * one.
- */
+/** The same members in any order: servers order built-in kinds and custom ones differently. */
 const shuffled = <T extends object>(object: T) =>
   fc
     .shuffledSubarray(Object.entries(object), { minLength: Object.keys(object).length })

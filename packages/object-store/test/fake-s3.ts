@@ -11,7 +11,6 @@ import { crc32 } from 'node:zlib';
 
 /** A fault of one request, in the order of the requests. */
 export type Fault =
-  /** The request is served without a fault. */
   | 'none'
   /** The connection is closed before the request has an effect. */
   | 'drop'
@@ -54,7 +53,6 @@ export interface FakeS3 extends AsyncDisposable {
   readonly objects: Map<string, Buffer>;
   /** By access key. */
   readonly credentials: Map<string, FakeCredentials>;
-  /** Access keys whose end has come. */
   readonly expired: Set<string>;
   /** Faults of the next requests. */
   readonly faults: Fault[];

@@ -17,11 +17,9 @@ export interface StoreContractOptions {
   readonly newPlace: () => Promise<StorePlace>;
   /** Maximum objects of a generated store; fewer for a server that is slow. */
   readonly maxObjects: number;
-  /** Number of generated stores. */
   readonly numRuns: number;
 }
 
-/** The names that a list has, one page after the other. */
 export async function listAll(store: ObjectStore, options: ListOptions): Promise<StoredName[]> {
   const names: StoredName[] = [];
   let { after } = options;

@@ -12,7 +12,6 @@ import { GitServer } from '../../support/git-server.ts';
 import { liftingFiles } from './lifting-files.ts';
 import { MockModels } from './mock-models.ts';
 
-/** The key that the agents send to the models. */
 export const modelKey = 'llm-key-of-the-tests';
 
 export const names: readonly AcpVendorName[] = acpAgentNames;

@@ -2,7 +2,6 @@ const json = (value: object): string => JSON.stringify(value);
 
 /** Files with rules for agents, which are part of a prompt. */
 export const rulesFiles = ['AGENTS.md', 'CLAUDE.md', 'GEMINI.md', 'QWEN.md'] as const;
-/** Text of such a file. */
 export const ruleOf = (name: string): string => `A rule of ${name}.`;
 
 /**

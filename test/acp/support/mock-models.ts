@@ -11,7 +11,6 @@ export const appendTask = (name: string, file: string): string => `[task ${name}
 export const holdTask = (name: string): string => `[task ${name}: hold]`;
 /** A part of a user's message: the model takes the steps of that script, one after the other. */
 export const scriptTask = (name: string): string => `[task ${name}: script]`;
-/** Text of the model about a task. */
 export const answerTo = (name: string): string => `This is about ${name}.`;
 export const appendCommand = (file: string): string => `echo once >> ${file}`;
 /**
@@ -24,10 +23,7 @@ export function lookalikes(file: string, stolen: string): readonly [string, stri
   return [`${beginning}user:word${end}`, `${beginning}'; echo once >> ${stolen}; : '${end}`];
 }
 
-/**
- * Matches a request in the last message of the user: a task, or a note of the bridge to an agent
- * whose turn was interrupted.
- */
+/** Matches a task in the last user message, or the bridge's note to an interrupted agent. */
 const wishPattern =
   /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+)|: (?<hold>hold)|: (?<script>script))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
 
@@ -430,10 +426,7 @@ export class MockModels implements AsyncDisposable {
     this.#scripts.set(name, steps);
   }
 
-  /**
-   * Sets what the model calls for the file of a task: the first command, and the second one where
-   * it learns that a person has allowed the first.
-   */
+  /** Sets the commands for a file's task; the second follows once the first was allowed. */
   turn(file: string, commands: readonly [string, string]): void {
     this.#turns.set(file, commands);
   }

@@ -7,7 +7,6 @@ import { processFile } from '../../support/process-file.ts';
 
 export { hookMs, startMs, type AgentEvent, type Started } from '../../support/agent-service.ts';
 
-/** The key that the agents send to the model. */
 export const modelKey = 'llm-key-of-the-tests';
 
 /** The built program with the real agent and a model, and what a user of it does. */

@@ -5,10 +5,7 @@ import type { Agents } from './agents.ts';
 const kinds =
   'conversations,sandboxes,sandboxtemplates,conversationquotas,ownersettings,pods,pvc,events';
 
-/**
- * Arguments and environments of the processes of sandboxes, which every user of the machine can
- * read, by path.
- */
+/** By path, the arguments and environments of sandboxes' processes, which every user can read. */
 export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
   new Map(
     up
@@ -28,10 +25,7 @@ async function logOf(agents: Agents, pod: string): Promise<string> {
   }
 }
 
-/**
- * Where a secret can be found: resources, logs, files of the installation with its volumes,
- * processes of sandboxes.
- */
+/** Where a secret is found: in resources, logs, files, volumes, and processes of sandboxes. */
 export async function tracesOf(agents: Agents, secret: string): Promise<readonly string[]> {
   const pods = (await agents.k('get', 'pods', '-o', 'name'))
     .split('\n')

@@ -6,10 +6,7 @@ import { unexpected, type Fault } from './exceptions.ts';
 
 const pictures = fileURLToPath(new URL('../../../artifacts/ui/', import.meta.url));
 
-/**
- * Writes what the page says in passing to the console, as it would be read out; errors among it,
- * which are gone after some seconds.
- */
+/** Logs what the page announces to screen readers, such as errors that disappear after seconds. */
 const announce = `new MutationObserver((changes) => {
   for (const { addedNodes } of changes)
     for (const node of addedNodes)
@@ -38,10 +35,7 @@ export interface Socket {
   open: boolean;
 }
 
-/**
- * A page in a browser of its own, which can reach this machine and nothing else, and what went
- * wrong in it.
- */
+/** A page in its own browser, which reaches only this machine, and what went wrong in it. */
 export class Window {
   readonly page: Page;
   readonly sockets: Socket[] = [];

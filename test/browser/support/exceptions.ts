@@ -47,10 +47,7 @@ const exceptions: readonly Exception[] = [
   },
 ];
 
-/**
- * Another program has changed the interfaces of the machine, so Chromium has dropped what was under
- * way. The page loads it again.
- */
+/** Chromium drops its requests when the machine's interfaces change; the page repeats them. */
 const networkChanged = /net::ERR_NETWORK_CHANGED/;
 const reloading =
   /^console: .*(Error loading route module|Failed to fetch dynamically imported module)/;

@@ -22,10 +22,7 @@ export interface Call {
 
 const json = (status: number, body: unknown): Answer => ({ status, json: body });
 
-/**
- * A service whose documents and script are those of a real gateway, and whose records are the
- * test's. Every open stream gets what `emit` sends.
- */
+/** A service with a real gateway's pages and a test's records. `emit` sends to each open stream. */
 export class FakeService {
   /** Calls of the page, without the stream and the reads. */
   readonly calls: Call[] = [];
@@ -37,10 +34,7 @@ export class FakeService {
   snapshots: readonly Snapshot[] = [];
   /** Status with which the stream is refused; undefined: it is not. */
   streamStatus: number | undefined;
-  /**
-   * Status of each answer of the interface, the stream included; undefined: as the other fields
-   * say.
-   */
+  /** Status of each answer, the stream included; undefined: as the other fields say. */
   status: number | undefined;
   url = '';
   /** Number of streams that were opened, also of those that have ended. */

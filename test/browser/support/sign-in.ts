@@ -1,10 +1,7 @@
 import type { RestUser } from '../../support/rest-user.ts';
 import type { Window } from './browser.ts';
 
-/**
- * Stores in the browser, under the names of the web UI, what its first page asks for: a service and
- * the key of a user.
- */
+/** Stores in the browser what the first page of the web UI asks for: a service and a user's key. */
 export const signIn = ({ page }: Window, { url, key }: RestUser): Promise<unknown> =>
   page.addInitScript(
     ({ host, apiKey }) => {

@@ -8,7 +8,7 @@ import { unpackWebUi, webUiArchive } from '../../../build/web-ui.ts';
 
 const cache = fileURLToPath(new URL('../../../.cache/web-ui/', import.meta.url));
 
-/** A new folder with the official web UI as its makers have built it. */
+/** A new folder with the published build of the official web UI. */
 export function webUiFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'web-ui-'));
   unpackWebUi(webUiArchive({ cache }), folder);
@@ -32,9 +32,7 @@ export interface StaticServer {
   close(): void;
 }
 
-/**
- * A static server for an app of one page: files as they are, and `index.html` for every other path.
- */
+/** A static server for a single-page app: files, and `index.html` for every other path. */
 export async function serveFolder(folder: string): Promise<StaticServer> {
   const send = (response: ServerResponse, path: string) => {
     response.setHeader('content-type', mediaTypes[extname(path)] ?? 'application/octet-stream');

@@ -8,10 +8,7 @@ import { kubeconfig } from './cluster.ts';
 const line =
   '{.type} {.object.metadata.name} {.object.metadata.annotations.conversation-operator\\.dev/owner}{"\\n"}';
 
-/**
- * Follows the pods of an owner's sandboxes by kubectl, change by change, and knows the most that
- * there were at once. A pod counts until it is gone, whatever its phase.
- */
+/** Finds the maximum number of an owner's pods; a pod counts in any phase until it is gone. */
 export class AgentWatch {
   readonly #namespace: string;
   readonly #owner: string;

@@ -3,16 +3,13 @@ import { readFacts } from './installation.ts';
 
 const { sandboxes, tools } = readFacts();
 
-/** Names of what has no namespace, so that two runs on one cluster don't meet. */
+/** Names of objects without a namespace, so that two runs on one cluster don't meet. */
 export const priorityClass = `${sandboxes}-limited`;
 export const policyName = `${sandboxes}-policy`;
 export const webhookName = `${sandboxes}.webhook.e2e.local`;
 const causeLabel = 'e2e-cause';
 
-/**
- * Limits of a platform in a namespace, or in a cluster that refuses pods: each meant for the pods
- * of one case only.
- */
+/** Creates limits that refuse pods as platforms do, each for the pods of one case only. */
 export async function restrictNamespace(): Promise<void> {
   const inNamespace = {
     namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': sandboxes } },
@@ -112,7 +109,7 @@ export interface Cause {
   readonly pod?: object;
   readonly labels?: Readonly<Record<string, string>>;
   readonly storage?: object;
-  /** Until it is known that waiting does not help. */
+  /** The `startDeadline` of the template: the time until waiting is known not to help. */
   readonly startDeadline?: string;
 }
 
@@ -121,9 +118,7 @@ const memory = (limit: string) => ({
   resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { memory: limit } },
 });
 
-/**
- * Whatever can be wrong with a template or with the cluster, and the code that a start ends with.
- */
+/** Faults of templates and clusters, each with the code that a start ends with. */
 export const causes: readonly Cause[] = [
   {
     name: 'an image from a registry that does not answer',
@@ -238,7 +233,7 @@ export const causes: readonly Cause[] = [
   },
 ];
 
-/** The default template, with one thing wrong. */
+/** The default template with one fault. */
 export const templateOf = (name: string, image: string, cause: Cause): object => ({
   apiVersion: 'conversation-operator.dev/v1alpha1',
   kind: 'SandboxTemplate',

@@ -1,9 +1,7 @@
 import { kubectl } from './cluster.ts';
 import { helm, readFacts, release } from './installation.ts';
 
-/**
- * Leaves a cluster that stays as it was; one that was started for the run is removed as a whole.
- */
+/** Restores a cluster that stays; one that was started for the run is removed as a whole. */
 export async function cleanUp(): Promise<void> {
   globalThis.e2ePortForward?.close();
   if (process.env['E2E_OWNS_CLUSTER'] !== undefined || process.env['KEEP'] !== undefined) return;

@@ -14,10 +14,7 @@ export const kubeconfig = process.env['KUBECONFIG'] ?? '';
 /** The folder with the files of a cluster of test/cluster; undefined for any other cluster. */
 export const stateFolder = process.env['CLUSTER_STATE'];
 
-/**
- * Runs kubectl; throws what it says when it fails. Arguments are split at spaces, unless they are
- * given as a list.
- */
+/** Runs kubectl; throws its error output when it fails. A string is split at spaces. */
 export async function kubectl(args: string | readonly string[], input?: string): Promise<string> {
   const list = typeof args === 'string' ? args.split(' ') : args;
   const { code, stdout, stderr } = await run(kubeconfig, list, input);
@@ -43,10 +40,7 @@ export async function getJson<T>(args: string): Promise<T> {
   return JSON.parse(await kubectl(`get ${args} -o json`)) as T;
 }
 
-/**
- * Ends a process of the cluster as a crash does; nothing starts it again but `restart`. Only with a
- * cluster of test/cluster.
- */
+/** Kills a process of a cluster of test/cluster; only `restart` starts it again. */
 export async function crash(name: 'apiserver' | 'kubelet'): Promise<void> {
   const pid = Number(readFileSync(join(stateFolder ?? '', `${name}.pid`), 'utf8'));
   process.kill(pid, 'SIGKILL');
@@ -71,7 +65,7 @@ export async function containerTask(containerID: string, args: string): Promise<
   await execute('ctr', ['-a', socket, '-n', 'k8s.io', 'tasks', ...args.split(' '), id]);
 }
 
-/** Starts again what has been ended. */
+/** Starts again the processes that `crash` has ended. */
 export async function restart(): Promise<void> {
   const { KUBECONFIG: _kubeconfig, ...env } = process.env;
   await execute(up, { env });

@@ -17,17 +17,14 @@ const name = 'forge';
 const port = 3000;
 
 export interface ForgeOfCluster {
-  /** Its `url` is the way of this machine, which may be another one than that of pods. */
+  /** The `url` is the way of this machine, which pods may not have. */
   readonly forge: Forge;
   /** Base URL in the cluster. */
   readonly url: string;
   readonly target: Target;
 }
 
-/**
- * A real Gitea in a pod of any image with git, curl and Node. Its files are copied into the pod, so
- * that it needs no image of its own.
- */
+/** Gitea in a pod of any image with git, curl and Node; its files are copied into the pod. */
 export async function startForgeOfCluster(
   namespace: string,
   image: string,

@@ -1,9 +1,7 @@
 import { startServer } from './server.ts';
 
-/** Content of the repository. */
 export const readme = 'The shop.';
 export const feature = 'Work in progress.';
-/** The file that the set-up script writes. */
 export const setUpFile = '.set-up';
 
 const server = `

@@ -9,7 +9,7 @@ import { kubeconfig, kubectl, stateFolder } from './cluster.ts';
 
 const execute = promisify(execFile);
 
-/** Whose keys the set-up makes: one for each part, so that no part's quota is another one's. */
+/** Owners whose keys the set-up creates: one for each part, so that no two parts share a quota. */
 export const owners = [
   'story',
   'talk',
@@ -28,11 +28,11 @@ export type Owner = (typeof owners)[number];
 
 const factsSchema = z.object({
   work: z.string(),
-  /** Where the release is. */
+  /** Namespace of the release. */
   namespace: z.string(),
-  /** Where its conversations and sandboxes are. */
+  /** Namespace of the conversations and sandboxes. */
   sandboxes: z.string(),
-  /** Where the test's own pods are. */
+  /** Namespace of the pods of the tests. */
   tools: z.string(),
   /** URL of the gateway's Service. */
   url: z.string(),
@@ -43,9 +43,7 @@ const factsSchema = z.object({
 });
 export type Facts = z.output<typeof factsSchema>;
 
-/**
- * The file through which the set-up passes facts to the tests, which run in modules of their own.
- */
+/** The file of facts that the set-up passes to the tests, which run in other modules. */
 const factsFile = (): string => join(process.env['E2E_WORK'] ?? '', 'facts.json');
 export const writeFacts = (facts: Facts): void => writeFileSync(factsFile(), JSON.stringify(facts));
 export const readFacts = (): Facts =>
@@ -105,10 +103,7 @@ export interface ValuesOptions extends Pick<Facts, 'tools' | 'gitUrl'> {
   readonly archive?: object;
 }
 
-/**
- * The values that an administrator sets on a cluster like this one; everything else is as the chart
- * has it.
- */
+/** The values that an administrator sets on this cluster; the others keep their defaults. */
 export function chartValues({ tools, gitUrl, forge, archive }: ValuesOptions): object {
   const { repository, tag } = agentImage();
   const toolsAt = (port: number) => ({
@@ -158,7 +153,6 @@ export class TestedInstallation extends RestUser {
     return kubectl(['--namespace', this.facts.sandboxes, ...list], input);
   }
 
-  /** Runs a script within a sandbox's container. */
   inSandbox(sandbox: string, script: string): Promise<string> {
     return this.k(['exec', sandbox, '--', '/bin/sh', '-c', script]);
   }

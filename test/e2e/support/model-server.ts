@@ -8,8 +8,8 @@ const execute = promisify(execFile);
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
 /**
- * The mock model in the cluster, on any image with Node; returns its base URL. Where the git server
- * is, as sandboxes may reach that.
+ * Starts the mock model beside the git server, which sandboxes may reach, on any image with Node;
+ * returns the base URL.
  */
 export async function startModelServer(namespace: string, image: string): Promise<string> {
   const bundle = ['--bundle', '--platform=node', '--format=esm', '--minify', path('model-main.ts')];

@@ -6,10 +6,7 @@ import { saying, type Answer, type RestUser } from '../../support/rest-user.ts';
 const retryMs = 300;
 const patienceMs = 400_000;
 
-/**
- * Repeats a request as a client does that gets the answer "later", or whose connection breaks;
- * never gives up before `withinMs`.
- */
+/** Repeats a request that is answered "later" or whose connection breaks, at least `withinMs`. */
 async function persistently(ask: () => Promise<Answer>, withinMs: number): Promise<Answer> {
   const deadline = performance.now() + withinMs;
   for (;;) {

@@ -3,10 +3,7 @@ import { eventually } from '../../support/eventually.ts';
 import { kubectlPath } from '../../support/kubectl.ts';
 import { kubeconfig } from './cluster.ts';
 
-/**
- * A way to a Service of a cluster whose network this machine is not part of; it is opened again
- * when its pod goes.
- */
+/** A port-forward to a Service of a remote cluster, which is opened again when its pod goes. */
 export class PortForward {
   readonly #target: readonly string[];
   #child: ReturnType<typeof spawn> | undefined;

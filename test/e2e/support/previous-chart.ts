@@ -5,10 +5,7 @@ import { helm } from './installation.ts';
 
 export const previousVersion = '0.0.9';
 
-/**
- * The chart as it is, packaged under an older version: what an upgrade takes over is the same, and
- * its marks are another version's.
- */
+/** Packages this chart as an older version, so that the labels alone differ in an upgrade. */
 export async function packagePreviousChart(work: string): Promise<string> {
   const folder = join(work, 'conversation-operator');
   cpSync(chartFolder, folder, { recursive: true });

@@ -7,10 +7,7 @@ const codeOf = (error: unknown): string =>
     ? String(error.code)
     : String(error);
 
-/**
- * Reads again and again, each time over a connection of its own, as many clients do, and keeps what
- * went wrong.
- */
+/** Reads again and again, each time over a new connection, and records the failures. */
 export class ReadWatch {
   readonly #url: string;
   readonly #key: string;
@@ -34,7 +31,7 @@ export class ReadWatch {
     return this.#slowestMs;
   }
 
-  /** Everything but an answer 200 within 5 s. */
+  /** The reads other than an answer 200 within 5 s. */
   get failures(): readonly FailedRead[] {
     return this.#failures;
   }

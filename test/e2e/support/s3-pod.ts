@@ -27,10 +27,7 @@ export interface S3OfCluster extends AsyncDisposable {
   firstByte(bucket: string, key: string): Promise<number>;
 }
 
-/**
- * The Versity S3 Gateway in a pod of any image with tar, curl and a shell. The program is copied
- * into the pod, so that the pod needs no image of its own.
- */
+/** The Versity S3 Gateway in a pod of any image with tar, curl and a shell, copied into the pod. */
 export async function startS3OfCluster(namespace: string, image: string): Promise<S3OfCluster> {
   const { stdout } = await execute(build);
   const program = stdout.trim();

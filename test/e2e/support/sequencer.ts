@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { Test } from '@jest/test-result';
 
-/** As an installation lives: what ends it comes last. */
+/** Order of the files: those that end the installation come last. */
 const order = [
   'install',
   'story',

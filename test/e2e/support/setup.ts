@@ -24,7 +24,7 @@ declare global {
   var e2ePortForward: PortForward | undefined;
 }
 
-/** As a new user gets one. */
+/** Issues an API key as for a new user. */
 async function issueKey(owner: string, namespace: string): Promise<string> {
   const args = [
     program,

@@ -4,7 +4,6 @@ import { readFigures } from './installation.ts';
 /** Maximum time of the process for tasks that a failed test has left behind. */
 const maxExitMs = 10_000;
 
-/** Prints what was measured, and tidies up. */
 export default async function teardown(): Promise<void> {
   const seconds = Math.round(Date.now() / 1000 - Number(process.env['E2E_STARTED']));
   const lines = Object.entries({ ...readFigures(), 'from nothing to here': `${seconds} s` }).map(

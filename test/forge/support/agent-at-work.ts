@@ -12,7 +12,7 @@ const conversationSchema = z.object({
   }),
 });
 
-/** One script of an agent, after its end. */
+/** The result of one script of an agent. */
 export interface Ran {
   readonly code: number;
   /** The standard output and the standard error, in the order of their lines. */
@@ -115,7 +115,6 @@ export async function startAgent(up: Installation, repository: string): Promise<
   };
 }
 
-/** A script that commits a new line on a branch. */
 export const commitOn = (branch: string): string =>
   [
     `git checkout -q -B ${branch}`,
@@ -123,6 +122,5 @@ export const commitOn = (branch: string): string =>
     "git -c user.name=agent -c user.email=agent@localhost commit -qm 'Work'",
   ].join(' && ');
 
-/** A script that commits on a branch and pushes it. */
 export const pushOf = (branch: string): string =>
   `${commitOn(branch)} && git push origin ${branch}`;

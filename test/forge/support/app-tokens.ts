@@ -9,7 +9,6 @@ export interface AppPermissions {
 }
 
 export interface AppToken {
-  /** A secret. */
   readonly token: string;
   /** The token opens nothing any more from then on. */
   readonly expiresAt: Date;
@@ -63,9 +62,6 @@ export function newAppTokens(
 const canWrite = ({ contents, pull_requests: pulls }: AppPermissions): boolean =>
   contents === 'write' || pulls === 'write';
 
-/**
- * The scope of Gitea for code and pull requests is one, `repository`; comments on pull requests are
- * those of issues.
- */
+/** Gitea's scope `repository` covers code and pull requests; their comments are issue comments. */
 const scopesOf = (permissions: AppPermissions): readonly string[] =>
   canWrite(permissions) ? ['write:repository', 'write:issue'] : ['read:repository', 'read:issue'];

@@ -99,7 +99,7 @@ export interface Forge {
   /** Pull requests of every state, the oldest first. */
   pulls(repository: string): Promise<readonly ForgePull[]>;
   closePull(repository: string, number: number): Promise<void>;
-  /** With a merge commit; the branch stays. */
+  /** Merges with a merge commit; the branch stays. */
   mergePull(repository: string, number: number): Promise<void>;
   /** Stops the forge and removes what it has stored. */
   close(): Promise<void>;

@@ -5,7 +5,6 @@ import type { Installation } from '../../support/installation.ts';
 import { kubectl } from '../../support/kubectl.ts';
 import { leaksIn, type Secrets } from '../../support/leaks.ts';
 
-/** The files below a folder which contain secrets. */
 export const filesWith = (secrets: Secrets, below: string): readonly string[] =>
   readdirSync(below, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -21,7 +21,7 @@ export async function eventually<T>(
   }
 }
 
-/** One agent after another on the same folder, as a sandbox's pods on their volume. */
+/** Runs one agent after another on the same folder, as pods of a sandbox on its volume. */
 export class AgentVolume implements AsyncDisposable {
   readonly client = new OpenHandsClient();
   readonly folder: string;

@@ -20,7 +20,7 @@ const create = async (body: object, key: string, on = gateway) => {
   return issuedApiKeySchema.parse(answer.json);
 };
 const inDays = (days: number) => new Date(Date.now() + days * dayMs).toISOString();
-/** As on the command line. */
+/** Adds a key as the command line does. */
 const add = async (
   owner: string,
   wish: { readonly role?: ApiKeySpec['role']; readonly expiresAt?: string } = {},
@@ -108,7 +108,7 @@ describe('a key that was made by another key', () => {
     expect(
       await gateway.post('/api/keys', { name: 'x', expires_at: inDays(6) }, { key: short.key }),
     ).toMatchObject({ status: 422 });
-    // Shortened with kubectl: a child that was made before ends with its maker all the same.
+    // A child shortened with kubectl ends with the key that issued it all the same.
     const tomorrow = inDays(1);
     await patch(root.name, { expirationTime: tomorrow });
     expect((await create({}, short.key)).expires_at?.slice(0, 19)).toBe(tomorrow.slice(0, 19));

@@ -165,7 +165,7 @@ describe('a download', () => {
     await expect(bytesOf(response)).rejects.toThrow();
     await eventually('the read is aborted', () => signals[1]?.aborted === true);
     history.before = () => undefined;
-    // Its place is free again.
+    // The slot of the closed download is free again.
     for (const _turn of [1, 2, 3]) expect((await bytesOf(await open())).length).toBeGreaterThan(0);
     expect(gateway.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
   });

@@ -21,9 +21,7 @@ const timeouts = {
   lingerMs: 500,
 };
 const limits = isLong ? {} : { MAX_CONNECTIONS: '500', MAX_CONNECTIONS_PER_ADDRESS: '100' };
-/**
- * Number of addresses of attackers. All of them together may have more connections than there are.
- */
+/** Number of attackers' addresses, which together may have more connections than there are. */
 const addresses = 6;
 /**
  * Maximum time without fewer connections until every connection of an attacker is closed. A
@@ -103,7 +101,7 @@ class Attackers {
     }
   }
 
-  /** Writes a byte of this after the other. */
+  /** Writes the text byte by byte. */
   trickle(socket: Socket, text: string): void {
     let at = 0;
     const timer = setInterval(() => {

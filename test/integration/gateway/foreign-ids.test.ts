@@ -9,10 +9,7 @@ import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gat
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
-/**
- * Kinds of ids. `shared`: belongs to no owner. `own`: each owner has its own ones. `unused`:
- * nothing reads it.
- */
+/** `shared`: belongs to no owner. `own`: each owner has its own. `unused`: nothing reads it. */
 type Kind =
   | 'conversation'
   | 'startTask'

@@ -185,7 +185,7 @@ const ask = (
     ...(method === 'POST' ? { body: '0000' } : {}),
   });
 
-/** As the operator's script does it, with the real client. */
+/** Clones as the operator's script does, with the real client. */
 async function clone(sandbox: Sandbox, repository = 'acme/secret', ...more: string[]) {
   const to = mkdtempSync(join(folder, 'tree-'));
   const base = `${url}/git/${sandbox.metadata.name}/forgejo/${repository}.git`;

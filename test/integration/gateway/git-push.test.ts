@@ -229,7 +229,6 @@ async function commit(
   expect(await git(workplace, tree, ['commit', '-q', '-m', 'Work'])).toMatchObject({ code: 0 });
 }
 
-/** Branches of the host. */
 const branches = (repository = 'acme/shop'): readonly string[] =>
   execFileSync('git', ['ls-remote', '--heads', '--tags', host.folderOf(repository)])
     .toString()
@@ -365,7 +364,7 @@ describe('a push', () => {
       code: 1,
       output: expect.stringContaining('a push may have 1 MiB') as string,
     });
-    // The host has got a part, and has not said what became of it.
+    // The host has got a part, and its decision is unknown.
     expect(await pushesOf(workplace)).toMatchObject([{ outcome: 'Unknown' }]);
     await git(workplace, tree, ['reset', '-q', '--hard', 'HEAD~1']);
     expect(await git(workplace, tree, ['push', 'origin', 'agent/huge'])).toMatchObject({ code: 0 });

@@ -12,7 +12,7 @@ const path = '/sandboxes/sbx-1/AGENT_SERVER';
 
 let agent: HostileAgent;
 let gateway: TestGateway;
-/** For agents that do not answer, and for clients that do not read. */
+/** A gateway with short times, for agents that do not answer and clients that do not read. */
 let hasty: TestGateway;
 let key: string;
 beforeAll(async () => {

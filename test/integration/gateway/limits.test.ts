@@ -187,7 +187,7 @@ describe('overload', () => {
       });
       expect(await gateway.get(me, { key: keys[2] ?? '' })).toMatchObject({ status: 200 });
       expect(await gateway.get('/ready', { key: null })).toMatchObject({ status: 200 });
-      // Nothing is spent on it, not even a check of its key; a page of another origin may read why.
+      // The refusal costs nothing, not even a check of a key; a page of another origin may read it.
       const headers = { Origin: 'https://ui.example.com', 'X-Request-ID': 'r-1' };
       const strange = await gateway.send('DELETE', '/api/keys/none', {
         key: 'co_strange',

@@ -12,10 +12,7 @@ const hello = { content: [{ type: 'text', text: 'Hello' }] };
 const conversation = `/api/v1/app-conversations/${id}`;
 const sandbox = `/api/v1/sandboxes/${sandboxName}`;
 
-/**
- * A gateway with a conversation, a sandbox and a key of alice. Other ones of bob have their names
- * as soon as the next request reads or writes.
- */
+/** Alice's conversation, sandbox and key; the next request finds bob's ones of the same names. */
 async function aGateway(replicas: 0 | 1): Promise<TestGateway> {
   const gateway = await TestGateway.start();
   const { client } = gateway;

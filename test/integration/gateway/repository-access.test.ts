@@ -41,7 +41,7 @@ describe('a start with a repository', () => {
   const answers: string[] = [];
   let skippedMs = 0;
   let closed: number;
-  /** Nothing that was known before counts any more. */
+  /** Lets everything expire that is known of repositories. */
   const expire = () => (skippedMs += 3_600_001);
 
   beforeAll(async () => {

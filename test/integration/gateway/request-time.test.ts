@@ -26,9 +26,7 @@ describe('the time for a whole request', () => {
     await stopped;
   });
 
-  /**
-   * Sends the head of a start and what is given of its body; the server has it when this resolves.
-   */
+  /** Sends the head of a start and a part of its body; resolves once the server has it. */
   async function begin(headers: string, some: string) {
     const socket = connect(gateway.port, '127.0.0.1');
     socket.on('error', () => undefined);

@@ -66,9 +66,7 @@ describe('sending a message', () => {
     ((await stored(id)).spec.messages ?? []).map(
       ({ number, content }) => `${number} ${content[0]?.text ?? ''}`,
     );
-  /**
-   * Plays the operator, which delivers to the agent everything that is sent to one conversation.
-   */
+  /** Plays the operator, which delivers the messages of one conversation to its agent. */
   const deliverAll = (id: string) =>
     gateway.caches.conversations.addHandler({
       updated: ({ metadata, spec, status }: CachedConversation) => {

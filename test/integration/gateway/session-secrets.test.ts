@@ -46,7 +46,6 @@ const sessionKeyIn = ({ json }: Answer) =>
   (json as [{ session_api_key: string }])[0].session_api_key;
 const newKeyIn = ({ json }: Answer) => (json as { key: string }).key;
 
-/** Status and text of a read of the value. */
 async function read(headers: Record<string, string>) {
   const answer = await fetch(`${gateway.url}${list}/TOKEN`, { headers });
   return { status: answer.status, text: await answer.text() };

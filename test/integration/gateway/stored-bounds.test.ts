@@ -31,7 +31,6 @@ function fieldSchema(path: string): Schema {
 
 const bounds = ['maxLength', 'maxItems'] as const;
 
-/** Returns the bound of a field, of which there has to be one. */
 function boundOf(path: string): number {
   const schema = fieldSchema(path);
   const [bound] = bounds.flatMap((name) => schema[name] ?? []);
@@ -43,7 +42,6 @@ type Body = Readonly<Record<string, unknown>>;
 /** A request whose field has a size, about a conversation. */
 type Request = (size: number, id: string) => readonly [method: string, path: string, body: Body];
 interface Row {
-  /** The field of the CRD. */
   readonly field: string;
   /** The field of the request, as an error names it. */
   readonly path: string;
@@ -307,9 +305,7 @@ const rows: readonly Row[] = [
   ),
 ];
 
-/**
- * Fields that no request sets to a text or list of its own, or whose bound another test reaches.
- */
+/** Fields that no request sets to its own text or list, or whose bound another test reaches. */
 const others: readonly string[] = [
   ...['owner', 'sandboxName', 'templateName', 'parent'].map((name) => `conversations.spec.${name}`),
   ...['messages', 'messages[].id'].map((name) => `conversations.spec.${name}`),
@@ -318,7 +314,6 @@ const others: readonly string[] = [
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `apikeys.spec.${name}`),
 ];
 
-/** Returns the paths of all fields with a bound. */
 function boundedIn(schema: Schema, path: string): readonly string[] {
   const { properties = {}, items, additionalProperties: values } = schema;
   return [

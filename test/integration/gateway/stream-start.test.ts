@@ -13,7 +13,6 @@ import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 const path = '/api/v1/app-conversations/stream-start';
 
-/** Reads a stream bit by bit. */
 class Reader {
   readonly response: IncomingMessage;
   text = '';
@@ -57,7 +56,7 @@ class Reader {
 
 describe('starting a conversation with a stream', () => {
   let gateway: TestGateway;
-  /** Set: the next timers of the white space fire so soon. */
+  /** If set, the delay of the next timers of white space. */
   let whiteSpaceMs: number | undefined;
   const clock: Clock = {
     ...systemClock,

@@ -56,9 +56,9 @@ class Reader {
 }
 
 let gateway: TestGateway;
-/** Set: the next heartbeats come so soon. */
+/** If set, the delay of the next heartbeats. */
 let soonMs: number | undefined;
-/** Set: a client that reads nothing for so long is closed. */
+/** If set, the time after which a client that reads nothing is closed. */
 let stallMs: number | undefined;
 const clock: Clock = {
   ...systemClock,

@@ -24,7 +24,7 @@ const time = '2026-01-01T00:00:00Z';
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const { signal } = new AbortController();
 
-/** Whose time passes by a second with each reading. */
+/** A clock that advances by a second with each reading. */
 const fast = (): Clock => {
   let ms = 0;
   return { ...systemClock, monotonic: () => (ms += 1000) };

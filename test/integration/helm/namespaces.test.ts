@@ -8,7 +8,7 @@ import { RenderedChart } from '../../support/rendered-chart.ts';
 const render = (sandboxes: object = {}, namespace = 'agents') =>
   RenderedChart.of(4, { namespace, values: { sandboxes } });
 
-/** Where what belongs to sandboxes is. */
+/** Namespaces of the objects that belong to sandboxes. */
 const placesOf = (chart: RenderedChart) => {
   const ours = chart.resources.filter(({ apiVersion }: Body) =>
     String(apiVersion).startsWith('conversation-operator.dev/'),

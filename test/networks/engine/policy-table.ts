@@ -5,7 +5,7 @@ interface Named {
   readonly metadata: {
     readonly uid: string;
     readonly name: string;
-    /** Absent in objects of the cluster. */
+    /** Namespace; absent in objects of the cluster. */
     readonly namespace?: string;
     readonly labels?: Readonly<Record<string, string>> | undefined;
   };
@@ -69,10 +69,7 @@ export interface ClusterView {
   readonly namespaces: readonly Named[];
   readonly policies: readonly Policy[];
   readonly nodeAddresses: readonly string[];
-  /**
-   * Whether a range of addresses may mean the node, its API server and pods. Plugins disagree: to
-   * Cilium a range never does.
-   */
+  /** Whether address ranges match the node, API server and pods; in Cilium they never do. */
   readonly rangesMatchCluster: boolean;
 }
 

@@ -68,7 +68,7 @@ export async function check() {
   };
 }
 
-/** Runs the line that mends a missing ConfigMap, where there is the file that the line names. */
+/** Runs the command that creates a missing ConfigMap, in a folder with the file that it names. */
 export async function remedy(line: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'check-'));
   try {

@@ -34,10 +34,7 @@ interface AdmissionReview {
 
 const userOf = ({ securityContext = {} }: Container): SecurityContext => securityContext;
 
-/**
- * Answer of restricted-v2 of OpenShift: a pod that names a user, or a group of its volumes, out of
- * the range is refused; what the pod does not name is set.
- */
+/** restricted-v2 of OpenShift refuses users and groups out of its range, and sets absent ones. */
 function admit({ spec }: Pod) {
   const { securityContext = {}, containers, initContainers = [] } = spec;
   const outOfRange = [securityContext, ...[...containers, ...initContainers].map(userOf)]

@@ -9,7 +9,7 @@ export interface DnsPods {
   readonly port: number;
 }
 
-/** As most clusters have it. */
+/** The DNS of most clusters. */
 export const usualDns: DnsPods = {
   namespace: 'kube-system',
   labels: { 'k8s-app': 'kube-dns' },

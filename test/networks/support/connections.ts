@@ -2,7 +2,7 @@
 export const sources = ['sandbox', 'operator', 'gateway', 'stranger'] as const;
 export type Source = (typeof sources)[number];
 
-/** Where a connection goes. A name is resolved, and nothing more. */
+/** Targets of connections. A name is resolved, and nothing more. */
 export const targets = [
   'a name',
   'the API server by its Service',

@@ -11,7 +11,7 @@ export const sandboxes = `${namespace}-sandboxes`;
 export const stranger = 'stranger';
 export const strangerPort = 8000;
 
-/** To the pod of another namespace, as `egress` of a NetworkPolicy. */
+/** Egress to the pod of another namespace, in the form of a NetworkPolicy. */
 const toStranger = [
   {
     to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': stranger } } }],

@@ -24,7 +24,7 @@ const script = `
   });
 `;
 
-/** For each attempt from a pod: open, or the code of the failure. */
+/** The result of each attempt from a pod: open, or the code of the failure. */
 export async function probe(
   namespace: string,
   pod: string,

@@ -20,9 +20,7 @@ const ports = {
 
 const callbackName = `${release}-agent-side.${namespace}.svc`;
 
-/**
- * Two conversations of an installation, one of them with a repository, and the pods around them.
- */
+/** Two conversations of an installation, one with a repository, and the pods around them. */
 export class Scene {
   readonly starts: readonly StartTask[];
 

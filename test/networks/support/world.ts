@@ -16,7 +16,6 @@ export interface WorldOptions {
 /** How long a new rule may take until it is in force. */
 const settleMs = 15_000;
 
-/** Tests that each connection is as the table has it. */
 export function itPermits(connections: readonly Connection[], scene: () => Scene): void {
   describe('permits and forbids', () => {
     let outcomes: ReadonlyMap<Connection, string>;

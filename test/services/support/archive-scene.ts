@@ -61,7 +61,6 @@ export class ArchiveScene {
     return stdout;
   }
 
-  /** A conversation whose start has succeeded. */
   async started(text: string): Promise<{ readonly id: string; readonly sandbox: string }> {
     const task = await this.up.over((await this.up.start(text)).id);
     if (task.status !== 'READY') throw new Error(`the start failed: ${task.error ?? ''}`);

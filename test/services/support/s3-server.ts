@@ -27,9 +27,7 @@ const startedSchema = z.object({
 export interface S3Server extends AsyncDisposable {
   readonly url: string;
   readonly region: string;
-  /** Credentials that the server accepts now. */
   readonly credentials: Credentials;
-  /** The folder with the objects of a bucket. */
   folderOf(bucket: string): string;
   newBucket(name: string): Promise<void>;
   /** A store in a bucket, with the credentials of the server unless others are given. */

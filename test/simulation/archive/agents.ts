@@ -6,7 +6,6 @@ import type { Random } from '../random.ts';
 import type { Trace } from '../trace.ts';
 import type { IoScheduler } from './io-scheduler.ts';
 
-/** An event that an agent has written. */
 export interface WrittenEvent {
   readonly id: string;
   readonly json: string;
@@ -49,7 +48,7 @@ const timestamps = [
 export class ModelAgent {
   readonly lies: boolean;
   state: AgentState = 'running';
-  /** Everything that was ever written, in its order. */
+  /** All events that were ever written, in their order. */
   readonly written: WrittenEvent[] = [];
   log: WrittenEvent[] = [];
   /** How long the next answers take at most, in milliseconds. */
@@ -88,7 +87,7 @@ export class ModelAgent {
     return `{"items":[${items.join(',')}],"next_page_id":${JSON.stringify(next ?? null)}}`;
   }
 
-  /** A text of the state, as a poll of the agent reports it. */
+  /** A text that stands for the state, as in the report to a poll of the agent. */
   get report(): string {
     return `${this.written.length}`;
   }
@@ -132,7 +131,6 @@ export class AgentNetwork implements Pick<AgentEvents, 'search'> {
   readonly #agents = new Map<string, ModelAgent>();
   readonly #scheduler: IoScheduler;
   readonly #trace: Trace;
-  /** Called after each page. */
   onPage: (agent: ModelAgent, isLast: boolean) => void = () => undefined;
 
   constructor(scheduler: IoScheduler, trace: Trace) {

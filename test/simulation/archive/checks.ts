@@ -33,7 +33,6 @@ interface Subject {
   isDeleted: boolean;
   /** Number of archives of the conversation that have expired. */
   expiries: number;
-  /** Number of heads so far. */
   heads: number;
   /** The head that the status of a backup names, which may not exist. Undefined: no restore. */
   restored: { readonly head: string | undefined } | undefined;
@@ -56,10 +55,7 @@ export interface ArchiveChecksOptions {
 const overheadBytes = 8_192;
 const headsPerFullRead = 8;
 
-/**
- * Compares what the store has with what agents have written. Nothing of the product's status but
- * the name of the head is believed.
- */
+/** Compares the store with what agents have written, trusting no status but the head's name. */
 export class ArchiveChecks {
   readonly #options: ArchiveChecksOptions;
   readonly #subjects = new Map<string, Subject>();
@@ -135,9 +131,7 @@ export class ArchiveChecks {
       findings.report('a complete seal has everything', `${uid} lacks ${missing}`);
   }
 
-  /**
-   * The statuses are those of a backup. The store is to keep the archives of these conversations.
-   */
+  /** The statuses are those of a backup. The store must keep these conversations' archives. */
   onRestored(backup: readonly Conversation[]): void {
     for (const { metadata, status } of backup) {
       const subject = this.#subjects.get(metadata.uid);
@@ -164,7 +158,7 @@ export class ArchiveChecks {
       findings.report('nothing of another installation is touched', foreign);
   }
 
-  /** After a pause without faults: the whole archive, and one head. */
+  /** Checks the whole archive, and that it has one head, after a pause without faults. */
   async checkHeads(uid: string): Promise<void> {
     const { findings } = this.#options;
     const subject = this.#subjects.get(uid);
@@ -286,9 +280,7 @@ const missingOf = (wanted: ReadonlySet<string>, ids: readonly string[]): string 
   return [...wanted].find((id) => !present.has(id));
 };
 
-/**
- * Maximum bytes of a page, and of the frame that is not full before it: the limit counts neither.
- */
+/** Maximum bytes of a page and of the partial frame before it: the limit counts neither. */
 const pageBytes = ({ written }: ModelAgent): number => {
   const sizes = written.map(({ json }) => json.length);
   let sum = 0;

@@ -9,7 +9,6 @@ export class BrokenPromise extends Error {
   }
 }
 
-/** The promises that the model checks. */
 export const rules = [
   'a complete seal has everything',
   'archived events stay where they are',

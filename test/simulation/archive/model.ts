@@ -35,22 +35,18 @@ export interface ModelOutcome {
 /** A folder in memory where the system has one, because each write is synced. */
 const folder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 const maxSteps = 200_000;
-/**
- * Time in which everything recovers from the last fault: late writes, back-offs, timed out steps.
- */
+/** Time to recover from the last fault: late writes, back-offs, timed out steps. */
 const recoveryMs = 8 * 60_000;
 /** Time in which orphans are seen by sweeps for more than a day. */
 const sweepMs = 26 * 3_600_000;
 const maxPlaces = 8;
-/**
- * Minimum time for which the clock of an operator is right between two moments, in milliseconds.
- */
+/** Minimum time in milliseconds for which an operator's clock is right between two jumps. */
 const clockRestMs = 30_000;
 /** Age from which an event is archived, without faults and behind one short fault. */
 const archivedAfterMs = 31_000;
 const afterFaultMs = 41_000;
 
-/** One run of the archive, made of nothing but its seed. */
+/** Runs the archive; the seed determines the whole run. */
 export async function runModel(options: ModelOptions): Promise<ModelOutcome> {
   if (options.isInMemory === true) return new Run(options, memoryStore().store).play();
   const directory = await mkdtemp(join(folder, 'archive-model-'));
@@ -133,7 +129,7 @@ class Run {
     return operator;
   }
 
-  /** Everything that happens at random, each at times of its own. */
+  /** Begins everything that happens at random, each at its own times. */
   #beginTrouble(operators: number): void {
     const world = this.#world;
     const { scheduler } = { scheduler: this.#scheduler };
@@ -387,7 +383,7 @@ class Run {
     this.#findings.check();
   }
 
-  /** Everything is paused, some is deleted, archives expire, and what is left is swept. */
+  /** Pauses everything, deletes some, and sweeps what is left once archives have expired. */
   async #end(): Promise<void> {
     const world = this.#world;
     const dice = this.#random.fork('end');

@@ -74,7 +74,6 @@ export class ModelOperator {
   readonly #conversations = new TestCache<CachedConversation>(conversationIndexers);
   readonly #sandboxes = new TestCache<Sandbox>();
   readonly #archiving: ReturnType<typeof createArchives>;
-  /** Results of the seals under way. */
   #results: string[] = [];
   /** The end of the last seal: one at a time, so that their results stay apart. */
   #sealed: Promise<unknown> = Promise.resolve();
@@ -147,7 +146,6 @@ export class ModelOperator {
     return this.machine.alive && !this.machine.frozen;
   }
 
-  /** A change of a conversation is on its way to the caches. */
   conversationChanged(
     conversation: Conversation,
     isDeleted: boolean,

@@ -57,7 +57,6 @@ export interface WorldOptions {
   readonly onListed: () => void;
   /** Begins the UIDs of conversations. Default: empty. */
   readonly prefix?: string;
-  /** UID of the namespace. */
   readonly namespaceUid?: string;
   /** Called with the keys of each write and deletion by an operator of this world. */
   readonly onWrite?: (keys: readonly string[]) => void;
@@ -320,10 +319,7 @@ export class World {
     return structuredClone((await this.#client.list(conversations)).items);
   }
 
-  /**
-   * The cluster has the conversations of a backup again: later ones are missing in the lists of the
-   * operators, and the statuses name old heads.
-   */
+  /** The cluster has a backup's conversations: lists lack later ones, statuses name old heads. */
   async restore(backup: readonly Conversation[]): Promise<void> {
     this.#options.trace.note('the cluster is restored');
     const kept = new Set(backup.map(({ metadata }) => metadata.uid));
@@ -386,10 +382,7 @@ export class World {
     place.members.push({ name, uid, agent, place });
   }
 
-  /**
-   * Archives that can be read here, but whose heads name a master key that nothing here knows,
-   * another namespace of this name, or the key alone.
-   */
+  /** Archives whose heads name an unknown master key, a namesake namespace, or the key alone. */
   async #addForeign(): Promise<void> {
     const { scheduler, store } = this.#options;
     const { currentKeyId: keyId } = this.#keys;

@@ -15,9 +15,7 @@ export interface HuntOptions {
   readonly kill: Kill;
   readonly firstSeed: number;
   readonly seeds: number;
-  /**
-   * A seed that killed the mutant before: it is simulated before the others, if it is one of them.
-   */
+  /** A seed that killed the mutant before, simulated first if it is one of the hunt's seeds. */
   readonly knownSeed?: number | undefined;
   /** How many seeds have to show the mistake: more than one to measure its chance. */
   readonly kills: number;
@@ -33,10 +31,7 @@ export function seedsInOrder({
   return [...all.filter((seed) => seed === knownSeed), ...all.filter((seed) => seed !== knownSeed)];
 }
 
-/**
- * The search for a seed that shows a mistake: one that fails by a check that the mutant names. A
- * seed that fails by another check proves nothing, and the search continues.
- */
+/** Searches for a seed that fails by a check of the mutant; other failures prove nothing. */
 export class Hunt {
   readonly options: HuntOptions;
   readonly #kills: Failure[] = [];
@@ -55,7 +50,6 @@ export class Hunt {
     return this.isOpen ? this.#seeds[this.#given++] : undefined;
   }
 
-  /** The outcome of a seed. */
   record(failure: Failure | undefined): void {
     this.#done++;
     if (failure === undefined) return;

@@ -15,16 +15,12 @@ type Known = Pick<HuntOptions, 'name' | 'mutation' | 'kill'>;
 
 export interface HuntingOptions {
   readonly mutants: readonly Known[];
-  /** The file of the known seeds. */
   readonly knownSeeds: URL;
   /** The program of a thread, which has one mistake and gets seeds. */
   readonly worker: URL;
 }
 
-/**
- * Runs the hunts over all cores. While there are more hunts than cores, each has one worker; the
- * last ones have all of them.
- */
+/** Runs the hunts over all cores: one worker for each hunt, several for the last ones. */
 async function runAll(hunts: readonly Hunt[], lanes: number, worker: URL): Promise<void> {
   const waiting = [...hunts];
   const running = new Map<Hunt, number>();

@@ -3,10 +3,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 /** A run begins with the known seeds, or it also stores those of its own. */
 type Use = 'read' | 'write';
 
-/**
- * For each mutant a seed that killed it in an earlier run, in a file. A known seed decides the
- * order of a hunt and nothing else: a hunt has the same seeds with and without it.
- */
+/** For each mutant a seed that killed it before, which decides nothing but a hunt's order. */
 export class KnownSeeds {
   readonly #file: URL;
   readonly #use: Use;
@@ -18,7 +15,7 @@ export class KnownSeeds {
     this.#seeds = new Map(Object.entries(JSON.parse(readFileSync(file, 'utf8')) as object));
   }
 
-  /** Undefined without a use: hunts begin with their first seed. */
+  /** The known seeds; undefined without a use: hunts begin with their first seed. */
   static of(use: string, file: URL): KnownSeeds | undefined {
     if (use === '') return undefined;
     if (use !== 'read' && use !== 'write')
@@ -31,7 +28,6 @@ export class KnownSeeds {
     return this.#use === 'write';
   }
 
-  /** A seed that killed the mutant, if there is one. */
   seedOf(name: string): number | undefined {
     return this.#seeds.get(name);
   }

@@ -1,10 +1,7 @@
 import type { SimulationOptions } from '../stage.ts';
 import type { SourceMutation } from './mutated-source.ts';
 
-/**
- * Seeds for a mistake that one seed in ten to twenty shows, and no narrower world shows sooner: the
- * search ends after as few all the same.
- */
+/** Seeds for a mistake that one seed in ten to twenty shows, and no narrower world sooner. */
 export const rareSeeds = 300;
 
 /** The world in which the simulation shows a mistake, and the checks that may notice it. */

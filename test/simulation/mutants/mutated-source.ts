@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** One mistake in one line of the product. */
 export interface SourceMutation {
   /** Path below the root of the repository. */
   readonly file: string;
@@ -42,10 +41,7 @@ function significant(text: string): readonly number[] {
   );
 }
 
-/**
- * From here on this thread loads the product with the mistake. Nothing of the product may have been
- * loaded before.
- */
+/** From here on this thread loads the mutated product, of which nothing may be loaded before. */
 export function mutateSource(mutation: SourceMutation): void {
   const path = fileURLToPath(new URL(mutation.file, source));
   const text = mutatedText(mutation);

@@ -8,10 +8,7 @@ const execution = 'src/controllers/conversation/execution';
 /** Agents of one owner, which is where most of these mistakes show soonest. */
 const world = 'single-owner';
 
-/**
- * Mistakes in what the operator writes to the API server and asks of agents, and in what it takes
- * their answers for.
- */
+/** Mistakes in the operator's writes and calls to agents, and in how it takes their answers. */
 export const operatorMutants = {
   'a status is written regardless of its version': {
     file: 'packages/kube/src/http-client.ts',

@@ -41,7 +41,7 @@ export async function runSome(hunt: Hunt, program: URL): Promise<void> {
   await exited;
 }
 
-/** One seed with a mistake, and the last lines of what happens in it. */
+/** Runs one seed with a mistake, and returns the last lines of what happens in it. */
 export function replay(
   mutation: SourceMutation,
   job: MutantJob & { readonly keepLines: number },

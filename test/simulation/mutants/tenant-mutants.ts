@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.ts';
 
 const noForeignText = 'no text of an owner reaches a sandbox of another owner';
 
-/** Mistakes by which a tenant with kubectl gets at what is another owner's. */
+/** Mistakes by which a tenant with kubectl reaches objects of another owner. */
 export const tenantMutants = {
   'a reference makes a sandbox of any owner the sandbox of a start': {
     file: 'src/resources/sandbox-owner-references.ts',

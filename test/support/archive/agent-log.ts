@@ -4,7 +4,6 @@ import {
   type EventSource,
 } from '../../../src/archive/agent-event.ts';
 
-/** The JSON of an event, as an agent has it. */
 export const eventJson = (
   id: string,
   { kind = 'MessageEvent', timestamp = '2026-01-01T00:00:00', text = '' } = {},

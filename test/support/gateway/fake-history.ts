@@ -11,7 +11,6 @@ import type {
   HistoryReader,
 } from '../../../src/archive/history.ts';
 
-/** An event as agents store it. */
 export interface StoredEvent {
   readonly id: string;
   readonly kind: string;

@@ -10,10 +10,7 @@ const is = (type: string) => ({
   lastTransitionTime: '2026-01-01T00:00:00Z',
 });
 
-/**
- * Something in an agent's place that speaks bytes, not HTTP: it says what it likes to whatever it
- * is asked.
- */
+/** A server in place of an agent that sends arbitrary bytes instead of HTTP to any request. */
 export class HostileAgent {
   /** Received bytes, in latin1, from all connections together. */
   received = '';
@@ -53,7 +50,7 @@ export class HostileAgent {
     };
   }
 
-  /** Says this, and closes the connection or waits. */
+  /** Sends this text, and closes the connection or waits. */
   answerWith(text: string, end = true): void {
     // One buffer for all connections: a test that measures memory measures its own.
     const bytes = Buffer.from(text, 'latin1');
@@ -63,7 +60,7 @@ export class HostileAgent {
     };
   }
 
-  /** Says this byte by byte. */
+  /** Sends this text byte by byte. */
   answerSlowly(text: string, everyMs: number): void {
     this.say = (socket) => {
       const bytes = Buffer.from(text, 'latin1');
@@ -77,7 +74,7 @@ export class HostileAgent {
     };
   }
 
-  /** Says this again and again, as fast as it is taken. */
+  /** Sends this text again and again, as fast as the client takes it. */
   answerWithout(end: string, start = ''): void {
     this.say = (socket) => {
       const flood = Buffer.from(end.repeat(Math.ceil(16_384 / end.length)), 'latin1');

@@ -100,10 +100,7 @@ export async function sendRaw(
   }
 }
 
-/**
- * Every answer is a documented one, with a problem where it refuses; no answer contains internals
- * of the servers behind the gateway.
- */
+/** Every answer is documented, refusals have a problem, and none has internals of the servers. */
 export function expectDecent({ answers, text }: RawOutcome): void {
   expect(text).not.toMatch(internals);
   for (const { status, headers, body } of answers) {

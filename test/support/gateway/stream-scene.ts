@@ -118,7 +118,6 @@ export class StreamScene {
     this.hubs.open();
   }
 
-  /** Number of errors that were logged. */
   get errors(): number {
     return this.#log.lines.filter(({ level }) => level === 'error').length;
   }

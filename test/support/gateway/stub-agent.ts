@@ -31,9 +31,7 @@ export class StubAgent {
   answer: Answering | undefined;
   /** The behaviour of the agent with a WebSocket in the place of an echo. */
   onSocket: ((socket: WebSocket, request: IncomingMessage) => void) | undefined;
-  /**
-   * The bytes that the agent sends in the place of a handshake, before it closes the connection.
-   */
+  /** The bytes that the agent sends instead of a handshake, before it closes the connection. */
   refusal: string | undefined;
   /** Gets the connection after the handshake: no other code reads or writes on it. */
   onWire: ((wire: Duplex) => void) | undefined;

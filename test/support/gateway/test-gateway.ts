@@ -44,7 +44,7 @@ export interface Answer {
 }
 
 export interface RequestOptions {
-  /** Null: none. Alice's by default. */
+  /** Default: the key of alice. Null: no key. */
   readonly key?: string | null;
   readonly body?: unknown;
   readonly rawBody?: string | Buffer;
@@ -73,10 +73,7 @@ function recordingLogger(lines: LogLine[], bound: LogFields = {}): Logger {
   };
 }
 
-/**
- * A gateway on a fake API server, with a key for alice and one for bob, and a template named
- * default.
- */
+/** A gateway on a fake API server, with a template `default` and keys of alice and of bob. */
 export class TestGateway {
   readonly client: FakeKubeClient;
   readonly log: LogLine[] = [];
@@ -170,7 +167,7 @@ export class TestGateway {
     return other;
   }
 
-  /** From now on its caches stay as they are, as where a watch has fallen silent. */
+  /** Stops the updates of its caches from now on, as where a watch has fallen silent. */
   async fallBehind(): Promise<void> {
     await Promise.all(this.#reflectors.map((cache) => cache.stop()));
   }
@@ -258,9 +255,7 @@ export class TestGateway {
     return response;
   }
 
-  /**
-   * Lets a controller's write be seen: merges into the status, and waits until the cache has it.
-   */
+  /** Merges into the status as a controller does, and waits until the cache has the change. */
   async setStatus(name: string, status: ConversationStatus): Promise<Conversation> {
     const updated = await this.client.mergePatch(
       conversations,

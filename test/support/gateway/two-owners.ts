@@ -75,7 +75,7 @@ const hello = {
   run: true,
 };
 
-/** In an answer or a log these would be a leak, wherever they come from. */
+/** Texts that would be a leak in any answer or log. */
 const canaries = {
   podIP: '127.0.0.3',
   masterKey: Buffer.from('a master key that no user may see'),
@@ -378,10 +378,7 @@ export class TwoOwners {
     };
   }
 
-  /**
-   * The keys that are made for a sandbox. An answer may contain only session keys, in their own
-   * field.
-   */
+  /** The keys of a sandbox. An answer may contain only session keys, in their own field. */
   derivedKeys(sandbox: Sandbox): readonly string[] {
     const { sandboxKeys: keys } = this;
     const { uid } = sandbox.metadata;
@@ -402,7 +399,7 @@ export class TwoOwners {
     });
   }
 
-  /** Everything that is stored, of every kind. */
+  /** All stored objects, of every kind. */
   async cluster(): Promise<readonly KubeObject[]> {
     const kinds = [
       conversations,

@@ -73,7 +73,7 @@ export class Contract {
     return this.#compiled(this.#requests, `requests#${at}`)(body);
   }
 
-  /** Undefined when the answer is as documented. */
+  /** The fault of an answer; undefined where the answer is as documented. */
   fault(answer: SeenAnswer): string | undefined {
     const operation = operationAt(this.operations, answer.method, answer.target);
     if (operation === undefined) return this.#faultOfNoOperation(answer);
@@ -101,7 +101,7 @@ export class Contract {
     );
   }
 
-  /** No path, or no such method there. */
+  /** The answer is of no documented path or method. */
   #faultOfNoOperation(answer: SeenAnswer): string | undefined {
     if (![400, 404, 405, 410, 415].includes(answer.status))
       return `no operation is documented there, and it is answered by ${answer.status}`;

@@ -52,9 +52,7 @@ export const operationsOf = ({ paths }: OpenApi): readonly Operation[] =>
 const patternOf = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}/?$`, 'i');
 
-/**
- * The operation that a request reaches: a path without parameters wins, whatever methods it has.
- */
+/** The operation that a request reaches: a path without parameters wins, whatever its methods. */
 export function operationAt(
   operations: readonly Operation[],
   method: string,

@@ -1,6 +1,6 @@
 import type { OpenApi, Operation, Schema } from './document.ts';
 
-/** Where a request names something by an id. */
+/** A place in which a request names something by an id. */
 export interface IdPlace {
   readonly operation: Operation;
   readonly in: 'path' | 'query' | 'header' | 'body';

@@ -30,10 +30,7 @@ export interface FakeAgent extends AsyncDisposable {
   readonly requests: readonly SeenRequest[];
 }
 
-/**
- * Answers each route with its scripts, one after the other; the last one stays. Routes as in `GET
- * /ready`, without the query.
- */
+/** Answers each route, such as `GET /ready`, with its scripts in order; the last one stays. */
 export async function fakeAgent(
   routes: Readonly<Record<string, Script | readonly Script[]>>,
   {
@@ -110,7 +107,6 @@ export const conversationId = '11111111111141118111111111111111';
 export const dashedId = '11111111-1111-4111-8111-111111111111';
 export const conversationPath = `/api/conversations/${dashedId}`;
 
-/** A conversation as the agent shows it. */
 export const conversationInfo = (fields: Readonly<Record<string, unknown>> = {}) => ({
   id: dashedId,
   execution_status: 'idle',

@@ -8,7 +8,7 @@ const methods = Object.getOwnPropertyNames(OpenHandsClient.prototype).filter(
   (name) => name !== 'constructor',
 ) as (keyof AgentClient)[];
 
-/** Says of each call which of them got it, and with what. */
+/** Records which client got each call, and with what. */
 const recorder = (name: string): AgentClient =>
   Object.fromEntries(
     methods.map((method) => [

@@ -23,7 +23,7 @@ const maxMemory = 100 * 1024 * 1024;
 
 let agent: HostileAgent;
 let client: OpenHandsClient;
-/** For the calls whose answers count, and not whether they are in time. */
+/** A client for calls whose answers count, and not whether they are in time. */
 let patient: OpenHandsClient;
 beforeAll(async () => {
   agent = await HostileAgent.start();
@@ -52,7 +52,6 @@ const reported: AgentConversation = {
 };
 const llm = { model: 'openai/m', apiKey: 'sk-secret-0123456789' };
 
-/** Everything that the operator asks of agents. */
 const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   probe: () => client.probe(endpoint()),
   initialise: () => client.initialise(endpoint(), init),
@@ -108,10 +107,7 @@ const answer = (body: string | Buffer, ...headers: readonly string[]) => {
 };
 const status = (line: string, body = '{"detail":"no"}') => answer(body).replace('200 OK', line);
 
-/**
- * A value that no part of the protocol has, and that is little use for a schema: deep, wide, and of
- * every type.
- */
+/** A value that no part of the protocol has, and no schema fits: deep, wide, of every type. */
 const nonsense = JSON.stringify({
   id: dashedId,
   items: 7,

@@ -9,7 +9,7 @@ import {
 } from './fake-agent.ts';
 
 const client = new OpenHandsClient();
-/** For agents that do not answer. */
+/** A client for agents that do not answer. */
 const hasty = new OpenHandsClient({ timeoutMs: 500 });
 afterAll(() => Promise.all([client.close(), hasty.close()]));
 

@@ -26,7 +26,7 @@ import {
  */
 
 const client = new OpenHandsClient();
-/** Gives up soon, except where it has to wait. */
+/** A client that gives up soon, except where it has to wait. */
 const hasty = new OpenHandsClient({ timeoutMs: 2_000, slowTimeoutMs: 60_000 });
 afterAll(() => Promise.all([client.close(), hasty.close()]));
 
@@ -93,10 +93,7 @@ describe('idle connections', () => {
       client.run(endpoint, conversationId),
   };
 
-  /**
-   * One call after each pause: which of them, after the first, came over the connection of the one
-   * before.
-   */
+  /** One call after each pause: which of them, after the first, reused the last connection. */
   const reuse = async (
     call: keyof typeof calls,
     { keepAlive, pausesMs, promise = '', idleCloseMs }: Idling,
@@ -131,7 +128,7 @@ describe('idle connections', () => {
     ['', ''],
     [', also where the agent promises otherwise', 'timeout=600'],
   ])('are not used once the agent may be closing them%s', async (_, promise) => {
-    // Everything ten times as fast as it is.
+    // Times of connections, ten times as fast as the real ones.
     const keepAlive = {
       readsMs: defaultKeepAlive.readsMs / 10,
       writesMs: defaultKeepAlive.writesMs / 10,

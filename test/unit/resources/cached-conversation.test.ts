@@ -19,7 +19,7 @@ const later = (number: number, text: string): LaterMessage => ({
   id: `m${number}`,
 });
 
-/** As an API server sends it. */
+/** A conversation as an API server sends it. */
 function stored(
   spec: Partial<Conversation['spec']>,
   metadata: Partial<ObjectMeta> = {},

@@ -11,10 +11,7 @@ import { ConversationScene } from '../../support/conversation-scene.ts';
 const agent = new OpenHandsClient();
 afterAll(() => agent.close());
 
-/**
- * A conversation as another version of the operator has left it: its run is over, and its owner has
- * paused the sandbox.
- */
+/** A conversation of another operator version: its run is over, its sandbox was paused. */
 async function sceneOf(more: (status: ConversationStatus) => ConversationStatus) {
   const scene = new ConversationScene({ agent });
   const { metadata } = scene.client.put(sandboxes, aSandbox({ replicas: 0 }));

@@ -23,7 +23,6 @@ function isFirst(what: string): boolean {
   writeFileSync(path, '');
   return true;
 }
-/** Keeps a message in the state of a session. */
 const remember = (sessionId: string, sessionUpdate: string, text: string) =>
   appendFileSync(
     history(sessionId),
@@ -136,7 +135,7 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     case 'ask':
       note('answers.txt', `${text}: ${await ask(client, sessionId, { text })}`);
       return;
-    // As agents that have the command in the title alone.
+    // Asks as agents do that have the command in the title alone.
     case 'ask-titled':
       note('answers.txt', `${text}: ${await ask(client, sessionId, { text: '', title: text })}`);
       return;

@@ -139,7 +139,6 @@ export const message = (text: string) => ({
   content: [{ type: 'text' as const, text }],
 });
 
-/** Resolves when a condition holds. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + 120_000;
   while (!(await condition())) {

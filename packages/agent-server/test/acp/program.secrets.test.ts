@@ -19,7 +19,6 @@ const box = new SecretBox('key');
 const sealed = (secrets: Readonly<Record<string, Secret>>) =>
   withSecrets({ sealedSecrets: {} }, secrets, box);
 
-/** All texts of the files of a folder. */
 const textsOf = (folder: string): string =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -1,7 +1,6 @@
 import { Replay } from '../../src/acp/session-texts.ts';
 import { needlesOf } from '../../src/mask.ts';
 
-/** A chunk of a message, as an agent sends it. */
 const chunk = (sessionUpdate: string, text: string) => ({
   sessionUpdate,
   content: { type: 'text', text },

@@ -7,8 +7,7 @@ it('holds little more than the bytes of its chunks, and copies them a few times,
   let buffers = 0;
   let last: ArrayBufferLike | undefined;
   for (let index = 0; index < count; index++) {
-    // The next chunk overwrites this one: a gatherer that kept chunks would show the last of them
-    // only.
+    // The next chunk overwrites this one, so that a gatherer that keeps chunks fails.
     chunk[0] = index % 256;
     gathered.add(chunk);
     const { buffer } = gathered.bytes();

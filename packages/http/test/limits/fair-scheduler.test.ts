@@ -18,7 +18,7 @@ class Loop {
   });
   readonly order: string[] = [];
 
-  /** Work of an owner that takes so long. Resolves to when it was done. */
+  /** Runs work of this cost for an owner; resolves to the time of its end. */
   async work(owner: string, costMs: number): Promise<number> {
     return this.scheduler.run(owner, () => {
       this.ms += costMs;
@@ -27,7 +27,7 @@ class Loop {
     });
   }
 
-  /** Everything that waits so far, and what follows from it; stops after a maximum of rounds. */
+  /** Runs all waiting work and what follows from it; stops after a maximum of rounds. */
   async drain(goes = Infinity): Promise<void> {
     for (let go = 0; go < goes; go++) {
       const next = this.#due.shift() ?? this.#nextTimer();

@@ -10,7 +10,6 @@ const places = (total: number) => ({
   writes: quarterShares(total * 0.75),
 });
 let owners = 0;
-/** Another owner each time. */
 const someone = () => `owner-${(owners += 1)}`;
 /** The answer; undefined where the request is admitted. */
 function refusalOf(enter: () => unknown): string | undefined {

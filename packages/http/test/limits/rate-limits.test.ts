@@ -9,7 +9,6 @@ describe('the rate limits of an owner', () => {
     const clock = new VirtualClock();
     return { clock, limits: new RateLimits({ limits, clock, metrics, logger: silentLogger }) };
   };
-  /** How many requests are let through at once. */
   const allowed = (limits: RateLimits, owner: string, kind: 'reads' | 'writes') => {
     for (let count = 0; ; count++) {
       try {

@@ -30,7 +30,7 @@ describe("the product's definitions", () => {
       const conditions = conditionsOf((await server().get(path(manifest.metadata.name))).body);
       expect(conditions.get('NamesAccepted')).toBe('True');
       expect(conditions.get('Established')).toBe('True');
-      // Set by a server that found the schema not to be structural.
+      // The condition of a server that found the schema not to be structural.
       expect(conditions.has('NonStructuralSchema')).toBe(false);
     },
   );

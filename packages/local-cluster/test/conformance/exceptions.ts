@@ -1,12 +1,9 @@
 import { isReal } from './support/server.ts';
 
-/**
- * `it` defines a case that the embedded server fails. One that begins to hold is reported, so that
- * the list stays true.
- */
+/** `it` defines a case that the embedded server fails; one that begins to pass is reported. */
 const exception = (why: string) => ({ why, it: isReal ? it : it.failing });
 
-/** Where the embedded API server differs from a real one, and is meant to: five at most. */
+/** Intended differences of the embedded API server from a real one: five at most. */
 export const exceptions = {
   managedFields: exception(
     'The server has no server-side apply and keeps managed fields as a client has sent them: kubectl apply and the other everyday verbs need neither, and recording who has written a field would cost every write more than all of its other work.',

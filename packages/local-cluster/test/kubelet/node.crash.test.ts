@@ -17,10 +17,7 @@ import {
   quickProbe,
 } from './processes/machine.ts';
 
-/**
- * Runs a pod in a process of its own, kills that when the pod is as expected, and returns what its
- * API server would still know.
- */
+/** Kills the process of a node once its pod is as expected; returns what the API server knows. */
 async function crashedHost(
   dataDir: string,
   pod: Pod,

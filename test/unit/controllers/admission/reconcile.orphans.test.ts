@@ -46,10 +46,7 @@ async function addWorking(): Promise<void> {
   });
 }
 
-/**
- * The sandbox that was made for the conversation, which asks for a slot as soon as a cache shows
- * it.
- */
+/** The sandbox made for the conversation, which asks for a slot once a cache shows it. */
 function createAsking(): Promise<Sandbox> {
   const { metadata: _metadata, ...sandbox } = aSandbox();
   const name = ownSandboxName(asking.metadata.name);

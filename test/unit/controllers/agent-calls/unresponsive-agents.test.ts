@@ -121,9 +121,7 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
   return {
     clock,
     most: () => most,
-    /**
-     * The time for which a change of a healthy sandbox waits for a worker, measured every second.
-     */
+    /** The time for which a change of a healthy sandbox waits for a worker, each second. */
     waits: async (times: number): Promise<readonly number[]> => {
       const waits = [];
       // As long as an agent may be busy before it counts as silent.

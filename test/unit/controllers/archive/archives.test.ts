@@ -82,7 +82,6 @@ function scene({
   readonly template?: SandboxTemplate;
   readonly quota?: ConversationQuota;
   readonly memory?: ReturnType<typeof memoryStore>;
-  /** UID of the conversation. */
   readonly uid?: string;
   readonly namespaceUid?: string;
 } = {}) {

@@ -9,7 +9,7 @@ import { aConversation, aSandbox, noonMs } from '../../../support/builders.ts';
 import { sceneKeys } from '../../../support/sandbox-scene.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
-/** One step of an archive: what it leads to, and how long it takes. */
+/** A step of an archive: its result and its duration. */
 interface Step {
   readonly kind: ArchiveOutcome['kind'];
   readonly ms?: number;

@@ -28,10 +28,7 @@ import { crdOf } from '../../../../src/resources/crd.ts';
 import { aConversation, noon, noonMs } from '../../../support/builders.ts';
 import { conversationId, conversationInfo, dashedId } from '../../agent/fake-agent.ts';
 
-/**
- * From what an agent puts on the wire to what the API server is asked to store: it is stored,
- * whatever it was.
- */
+/** Whatever an agent sends, what the API server is asked to store is stored. */
 const schema = crdOf(conversationDefinition).spec.versions[0]?.schema.openAPIV3Schema.properties
   .status as unknown as Schema;
 
@@ -139,7 +136,7 @@ const info = fc.record(
   },
   { requiredKeys: [] },
 );
-/** As it comes over the wire: of halves of pairs JSON keeps the escapes. */
+/** The body as it comes over the wire: JSON keeps the escapes of lone surrogates. */
 const received = (body: unknown): unknown => JSON.parse(JSON.stringify(body));
 
 const earlier: ConversationStatus = {

@@ -43,7 +43,6 @@ class PoolScene {
     templates: new IndexedStore<SandboxTemplate>(),
     pools: new IndexedStore<SandboxPool>(poolIndexers),
   };
-  /** Messages of the Events. */
   readonly events: string[] = [];
   readonly reads: AdmissionReads;
   room = Infinity;
@@ -128,10 +127,7 @@ class PoolScene {
   }
 }
 
-/**
- * A pool, and a warm sandbox of it that the API server has; `isCached`: the cache shows the warm
- * sandbox too.
- */
+/** A pool and its warm sandbox on the API server; `isCached`: the cache shows that too. */
 async function aPoolWithWarmSandbox(
   replicas: number,
   { isCached }: { readonly isCached: boolean },

@@ -51,7 +51,7 @@ class BusyAgent extends OpenHandsClient {
   };
 }
 
-/** One that waits for a person until its action is rejected. */
+/** An agent that waits for a person until its action is rejected. */
 class AskingAgent extends BusyAgent {
   readonly rejected: string[] = [];
   override runningConversations = () => Promise.resolve([]);

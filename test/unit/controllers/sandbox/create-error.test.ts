@@ -27,7 +27,7 @@ const answer = (
     ...(details === undefined ? {} : { details }),
   });
 
-/** As a kube-apiserver 1.34 and the policy engines in front of it word them. */
+/** Errors in the words of a kube-apiserver 1.34 and of policy engines. */
 const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, string][] = [
   [
     'a quota that is full',

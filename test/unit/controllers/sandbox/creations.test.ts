@@ -109,9 +109,7 @@ it("reports a refusal at once, with a message for its owner; the server's own is
 });
 
 describe('the pod of a new claim', () => {
-  /**
-   * Reconciles as long as the controller asks for that within `ms`, with the caches as they are.
-   */
+  /** Reconciles as long as the controller asks for that within `ms`, with unchanged caches. */
   const wait = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0;) {
       const { requeueAfterMs = left } = await bench.scene.reconcileBehind();

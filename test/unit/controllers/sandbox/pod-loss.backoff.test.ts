@@ -10,10 +10,7 @@ beforeEach(() => {
   backoff = new PodBackoff({ clock });
 });
 
-/**
- * Pods that end as soon as they are made, each made as soon as it may be. Returns how long each
- * successor has to wait.
- */
+/** Pods that end at once, each made as soon as it may be; returns the delay of each successor. */
 async function refused(count: number): Promise<number[]> {
   const waits = [];
   for (let index = 0; index < count; index++) {

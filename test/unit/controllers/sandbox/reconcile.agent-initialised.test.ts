@@ -17,9 +17,7 @@ import {
 } from '../../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../../support/sandbox-scene.ts';
 
-/**
- * Answers of an agent to which another process has given keys, by the protocol of deferred init.
- */
+/** Answers of an agent that another process has given keys, by the protocol of deferred init. */
 let state: 'dormant' | 'ready';
 let initStatus: 400 | 401;
 let knowsOurs: boolean;

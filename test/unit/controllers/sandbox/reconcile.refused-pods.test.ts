@@ -3,10 +3,7 @@ import { sandboxes } from '../../../../src/resources/sandbox.ts';
 import { aClaim, aSandbox, admitted, condition, noon } from '../../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../../support/sandbox-scene.ts';
 
-/**
- * Reconciles as the controller does for so long, while a node refuses each pod at once. Returns the
- * times in seconds of all creations.
- */
+/** Reconciles while a node refuses each pod; returns the times in seconds of all creations. */
 async function creations(reason: string, seconds: number): Promise<readonly number[]> {
   const scene = new SandboxScene();
   const sandbox = aSandbox({

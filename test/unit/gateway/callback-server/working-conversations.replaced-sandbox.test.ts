@@ -18,10 +18,7 @@ const conversation = cachedConversation(
   }),
 );
 
-/**
- * The objects that the gateway finds for the conversation where this sandbox is stored under the
- * name.
- */
+/** Objects that the gateway finds for the conversation where this sandbox has the name. */
 async function foundIn(stored: Sandbox, { isCached = true } = {}) {
   const client = new FakeKubeClient();
   client.put(sandboxes, stored);

@@ -143,7 +143,6 @@ function aSandboxAtWork(wish: Wish = {}) {
     send('GET', `${repository}.git/info/refs`, { query: 'service=git-upload-pack' });
   const beginPush = (repository: string) =>
     send('GET', `${repository}.git/info/refs`, { query: 'service=git-receive-pack' });
-  /** A push of a new branch. */
   const push = (branch: string) => {
     const body = `${line(`${zeros} ${twos} refs/heads/${branch}\0report-status`)}0000`;
     return send('POST', 'forgejo/acme/shop.git/git-receive-pack', { body });

@@ -48,7 +48,7 @@ function aClone() {
     asked: { service: 'git-upload-pack', part: 'references' },
     relaysOpen: false,
   });
-  /** One byte after each interval. */
+  /** Sends one byte after each interval. */
   const trickle = async (bytes: number, intervalMs: number): Promise<void> => {
     for (let sent = 0; sent < bytes && !body.destroyed; sent++) {
       await clock.advance(intervalMs);

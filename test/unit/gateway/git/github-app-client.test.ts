@@ -48,7 +48,6 @@ afterEach(async () => {
   await host.close();
 });
 
-/** Code of the error with which a request ends. */
 const codeOf = (request: Promise<unknown>) =>
   request.then(
     () => 'none',

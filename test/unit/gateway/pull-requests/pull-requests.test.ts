@@ -33,7 +33,6 @@ interface Wish {
   readonly spec?: Partial<ConversationSpec>;
   readonly pushes?: readonly PushRecord[];
   readonly git?: object;
-  /** Whether the template exists. */
   readonly template?: boolean;
 }
 

@@ -18,7 +18,7 @@ describe('the changes of a stream', () => {
     ...object,
     metadata: { ...object.metadata, deletionTimestamp: noon },
   });
-  /** Everything except the quota, whose events follow the time. */
+  /** The kinds of events except those of the quota, which follow the time. */
   const kinds = (events: readonly { readonly event: string }[]) =>
     events.map(({ event }) => event).filter((event) => event !== 'quota');
 

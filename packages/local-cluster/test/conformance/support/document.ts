@@ -1,6 +1,4 @@
-/**
- * The fields of answers that the cases read by name. The cases compare everything else as a whole.
- */
+/** The fields of answers that cases read by name; they compare everything else as a whole. */
 export interface Meta {
   readonly name: string;
   readonly namespace: string;

@@ -20,7 +20,6 @@ export interface Reply {
   /** An empty document where the answer is no JSON. */
   readonly body: Document;
   readonly text: string;
-  /** The texts of the warning headers. */
   readonly warnings: readonly string[];
 }
 

@@ -11,10 +11,7 @@ import { widgetDefinition } from './widgets.ts';
 
 const group = 'conversation-operator.dev/v1alpha1';
 
-/**
- * The server that a file of cases asks: the one of $CONFORMANCE_KUBECONFIG, else an embedded one of
- * its own.
- */
+/** The server under test: the one of $CONFORMANCE_KUBECONFIG, else an embedded one. */
 export class Server {
   readonly #client: RawClient;
   readonly #kubeconfig: string;
@@ -114,16 +111,10 @@ export const isReal = process.env['CONFORMANCE_KUBECONFIG'] !== undefined;
  */
 export const canForget = !isReal || process.env['CONFORMANCE_ETCD'] !== undefined;
 
-/**
- * The time in which background work must end: the controllers of a real server read new kinds every
- * 30 s.
- */
+/** Maximum time of background work: controllers of a real server read new kinds every 30 s. */
 export const patienceMs = 60_000;
 
-/**
- * Registers the hooks that start and end the server of a file of cases, with a namespace of its
- * own.
- */
+/** Registers hooks that start and end the server of a file of cases, with its own namespace. */
 export function useServer(): () => Server {
   const stack = new AsyncDisposableStack();
   let server: Server | undefined;

@@ -29,10 +29,7 @@ export const podOf = (
   spec: { containers: [{ name: 'main', image: 'server', ...container }], ...spec },
 });
 
-/**
- * Processes that carry a text in their environment or command line: a test's data folder is in
- * both.
- */
+/** Processes with a text in their environment or command line, as a test's data folder is. */
 export async function processesWith(text: string): Promise<readonly number[]> {
   const found: number[] = [];
   for (const entry of await readdir('/proc')) {
@@ -48,7 +45,7 @@ export async function processesWith(text: string): Promise<readonly number[]> {
 export const sleepers = (seconds: string): Promise<readonly number[]> =>
   processesWith(`sleep\0${seconds}\0`);
 
-/** Not a zombie: one that no process waits for stays until its parent ends. */
+/** Whether a process runs. A zombie does not, which stays until its parent ends. */
 export async function isAlive(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
   return stat !== '' && !/\) [ZX] /.test(stat);

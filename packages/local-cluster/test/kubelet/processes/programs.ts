@@ -9,9 +9,7 @@ const server = `
   process.on('SIGTERM', () => { console.log('bye'); process.exit(0); });
 `;
 
-/**
- * Images of the tests: a server on port 8000 of its pod's address that dies of /crash, and a shell.
- */
+/** Images of the tests: a server on port 8000 of its pod's address that dies of /crash; a shell. */
 export const images: Readonly<Record<string, ImageProgram>> = {
   server: { command: [process.execPath, '-e', server, '--'] },
   shell: { command: ['sh', '-c'] },

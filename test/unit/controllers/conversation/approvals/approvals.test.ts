@@ -319,7 +319,7 @@ class Bench {
   agentEpoch = 1;
   /** Whether its calls were rejected before an answer in doubt. */
   hasRejected = false;
-  /** As the API server has it. */
+  /** The status that the API server has stored. */
   stored: ConversationStatus = { executionStatus: 'waiting_for_confirmation' };
   operator = this.another();
 

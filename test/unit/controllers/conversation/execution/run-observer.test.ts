@@ -115,11 +115,10 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   };
   return {
     agent,
-    /** Number of status writes. */
     writes: () => writes,
-    /** Its container is exchanged, and no cache shows that yet. */
+    /** Exchanges the container, which no cache shows yet. */
     exchangeUnseen: () => client.put(pods, aRunningPod(sandbox, 'process://2')),
-    /** Its container is exchanged, and the sandbox says so. */
+    /** Exchanges the container, which the sandbox shows. */
     exchange: () =>
       stores.sandboxes.set({
         ...sandbox,

@@ -34,16 +34,15 @@ type Outcome = 'takes' | 'takes, and its answer is lost' | AgentErrorCode;
 class Bench {
   readonly clock = new VirtualClock(noonMs);
   readonly heard: string[] = ['first'];
-  /** Whether a message has requested a run. */
   hasRun = false;
   readonly events: EventDetails[] = [];
   /** Outcomes of the next messages; after that all are taken. */
   readonly outcomes: Outcome[] = [];
   executionStatus: ExecutionStatus = 'finished';
   container = 'one';
-  /** As the API server has it. */
+  /** The conversation that the API server has stored. */
   conversation: Conversation & CachedConversation;
-  /** Before the mark is stored. */
+  /** Called before the mark of a delivery is stored. */
   onStore: (status: ConversationStatus) => void | Promise<void> = () => undefined;
   operator = this.another();
 
@@ -92,7 +91,7 @@ class Bench {
     return Promise.reject(new AgentError(code, code));
   }
 
-  /** One reconcile, whose status is stored at its end as well. */
+  /** Reconciles once, and stores the status at the end as well. */
   async deliver(operator = this.operator): Promise<number | undefined> {
     const { clock, container } = this;
     const seen = this.conversation;
@@ -130,7 +129,7 @@ class Bench {
     }
   }
 
-  /** Again and again, as the controller does, for so long. */
+  /** Delivers again and again for this time, as the controller does. */
   async follow(forMs: number, operator = this.operator): Promise<void> {
     for (let passed = 0; passed <= forMs; passed += 1_000) {
       await this.deliver(operator).catch((error: unknown) => {

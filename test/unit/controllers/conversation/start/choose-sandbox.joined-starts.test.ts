@@ -55,10 +55,7 @@ const state = (id: string): AgentConversation => ({
   metrics: undefined,
 });
 
-/**
- * The controller of starts, with conversations of an owner that have all joined one sandbox whose
- * agent hangs.
- */
+/** The controller of starts, with conversations in one sandbox whose agent hangs. */
 function besideHanging(count: number) {
   const clock = new VirtualClock(noonMs);
   const client = new FakeKubeClient();

@@ -17,7 +17,7 @@ const started = (status: 'WORKING' | 'WAITING_FOR_SANDBOX' | 'READY' | 'ERROR') 
     ...(status === 'ERROR' ? { errorCode: 'StartTimeout', error: 'Too slow.' } : {}),
   },
 });
-/** The start got a warm sandbox, so the status names `spare`. */
+/** The start got a warm sandbox, so the status names that one. */
 const inWarmSandbox = {
   ...started('READY'),
   sandboxName: 'spare',

@@ -35,7 +35,7 @@ const conversationOf = (name: string, status: StartStatus): Conversation => {
   return { ...made, metadata: { ...made.metadata, uid: `uid-of-${name}` } };
 };
 
-/** A sandbox that runs, and its conversations; the first has made it. */
+/** A sandbox that runs, and its conversations; the sandbox was made for the first one. */
 function sceneOf(...users: readonly Conversation[]) {
   const scene = new ConversationScene({ agent });
   const sandbox = aSandbox({

@@ -45,7 +45,7 @@ async function sh(command: string): Promise<StepReport> {
 }
 const start = (step: SandboxStep, waitSeconds = 0) => sh(startCommand(step, waitSeconds));
 const check = (step: SandboxStep, waitSeconds = 0) => sh(reportCommand(step, waitSeconds));
-/** As the operator asks. */
+/** Runs a step to its end, with the commands of the operator. */
 async function finish(step: SandboxStep): Promise<StepReport> {
   let report = await start(step, 1);
   for (let asked = 0; asked < 120 && !['done', 'exhausted'].includes(report.state); asked += 1)
