@@ -34,7 +34,7 @@ interface Sending extends AgentReading {
 export interface AgentRequest<T> extends Sending {
   readonly answer: z.ZodType<T>;
   readonly maxBodyBytes?: number;
-  /** Whether numbers are as in `parseExactly`. */
+  /** Whether `parseExactly` parses the answer. */
   readonly hasExactNumbers?: boolean;
   /** Secrets that the client removes from error messages. */
   readonly secrets?: readonly string[];
@@ -64,10 +64,7 @@ export interface AgentHttpOptions {
   readonly keepAlive?: KeepAlive | undefined;
 }
 
-/**
- * Calls to agents. The client follows no redirect, because an agent could redirect the operator
- * anywhere.
- */
+/** Calls to agents. Follows no redirect: an agent could redirect the operator anywhere. */
 export class AgentHttp {
   readonly #client: BoundedClient;
 

@@ -20,16 +20,13 @@ export interface RepositoryAddress {
 
 /** Inputs of a client's session key in addition to the sandbox. */
 export interface ClientGrant {
-  /** UID of the API key whose reader is shown the session key. */
+  /** UID of the API key whose holder receives the session key. */
   readonly apiKeyUid: string;
   /** Number of rotations of the sandbox's session keys. */
   readonly generation: number;
 }
 
-/**
- * Minimum length of a master key: the length of a random 256 bit key in base64, which cannot be
- * guessed.
- */
+/** Minimum length of a master key: a random 256 bit key in base64, which cannot be guessed. */
 const minMasterKeyBytes = 32;
 /** Maximum cached keys, some 200 bytes each: every answer about a running sandbox contains one. */
 const maxRemembered = 20_000;
@@ -51,10 +48,7 @@ interface ClientKey {
  */
 export class SandboxKeys {
   #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
-  /**
-   * Keys by the id of the master key and the UID of the sandbox. Nested maps are faster than a
-   * concatenated key.
-   */
+  /** Keys by master key id and sandbox UID. Nested maps are faster than a concatenated key. */
   readonly #sessionKeys = new Map<string, Map<string, string>>();
   /** Session keys by the UID of the API key and the UID of the sandbox. */
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
@@ -73,10 +67,7 @@ export class SandboxKeys {
     return this.#currentKeyId;
   }
 
-  /**
-   * Replaces the master keys, under the rules of the constructor. Throws, and keeps the present
-   * ones, when the new ones are invalid.
-   */
+  /** Replaces the master keys. Invalid keys throw as in the constructor and change nothing. */
   replace(masterKeys: readonly Buffer[]): void {
     const [current] = masterKeys;
     if (current === undefined) throw new Error('at least one master key is needed');
@@ -109,7 +100,6 @@ export class SandboxKeys {
     return key;
   }
 
-  /** Whether the master key with this id is known. */
   knows(keyId = this.currentKeyId): boolean {
     return this.#masterKeys.has(keyId);
   }
@@ -149,8 +139,7 @@ export class SandboxKeys {
   }
 
   /**
-   * Keys of 32 bytes that seal the sessions of people in browsers: one for each master key, the
-   * current one first.
+   * Keys of 32 bytes that seal browser sessions: one for each master key, the current one first.
    */
   sessionSealKeys(): readonly Buffer[] {
     return Array.from(this.#masterKeys.values(), (masterKey) =>
@@ -191,23 +180,17 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
 
-  /**
-   * Key with which gateways send agent notifications to operators, and no other request: the same
-   * for all gateways.
-   */
+  /** Key of the requests that notify operators, and of no others: the same for all gateways. */
   notificationKey(): string {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /**
-   * Whether the candidate is the notification key under any master key. The comparison takes
-   * constant time.
-   */
+  /** Whether the candidate is the notification key under any master key, in constant time. */
   acceptsNotificationKey(candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }
 
-  /** Whether the candidate is what any master key gives; compares all of them in constant time. */
+  /** Whether any master key gives the candidate; compares all of them in constant time. */
   #isAny(candidate: string, textOf: (keyId: string) => string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -237,10 +220,7 @@ export class SandboxKeys {
     return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), address, end)}`;
   }
 
-  /**
-   * Whether the ticket belongs to the sandbox and the repository and has not expired. The
-   * comparison takes constant time.
-   */
+  /** Whether a ticket is unexpired and of this sandbox and repository, in constant time. */
   acceptsCloneTicket(
     sandboxUid: string,
     address: RepositoryAddress,
@@ -265,10 +245,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'git', keyId);
   }
 
-  /**
-   * Whether the candidate is the git token of the sandbox under any master key. The comparison
-   * takes constant time.
-   */
+  /** Whether the candidate is the sandbox's git token under any master key, in constant time. */
   acceptsGitToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
@@ -296,8 +273,7 @@ export class SandboxKeys {
   }
 
   /**
-   * Whether the candidate is the secrets token of the sandbox under any master key. The comparison
-   * takes constant time.
+   * Whether the candidate is the sandbox's secrets token under any master key, in constant time.
    */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
@@ -335,20 +311,17 @@ const ticketMac = (key: string, { provider, repository }: RepositoryAddress, end
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 const referenceLength = 16;
-/** Names an API key within a session key, by 96 bits of a hash of its uid. Not secret. */
+/** Reference to an API key within a session key: 96 bits of a hash of its UID. Not secret. */
 export const sessionReferenceOf = (apiKeyUid: string): string =>
   createHash('sha256').update(apiKeyUid).digest('base64url').slice(0, referenceLength);
 /** The reference that a client's session key begins with. */
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
-/**
- * The input has no slash, unlike the inputs of sandboxes' keys: the notification key equals none of
- * them.
- */
+/** The input has no slash, unlike those of sandboxes, so that no sandbox's key equals this one. */
 const notificationKeyOf = (masterKey: KeyObject): string =>
   createHmac('sha256', masterKey).update('notifications').digest('base64url');
 
-/** HKDF, unlike the derivations of sandboxes' keys: none of them gives the same key. */
+/** HKDF, unlike the derivations of sandboxes' keys, so that none of them gives the same key. */
 const sealKeyOf = (masterKey: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', masterKey, '', 'owner-settings/v1', 32));
 

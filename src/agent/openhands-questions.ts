@@ -23,7 +23,7 @@ export interface RecentActions {
   readonly problem?: string;
 }
 
-/** Maximum actions of a page: a model seldom requests more than some at once. */
+/** Maximum actions of a page; a model seldom requests more at once. */
 const actionsPerPage = 20;
 /** Maximum reads of a conversation that changes meanwhile. */
 const maxAttempts = 5;
@@ -54,10 +54,7 @@ export async function openQuestion(
   }
 }
 
-/**
- * Reads the newest actions one by one where a page of them is too large, and only as many as can be
- * read.
- */
+/** Reads the newest actions, one by one where a page of them is too large, as far as possible. */
 async function recentActions(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -151,7 +148,7 @@ const questionIdOf = (actionId: string, callHash: string): string =>
 const storableId = (actionId: string): string =>
   /^[\x21-\x7e]{1,64}$/.test(actionId) ? actionId : callHashOf(actionId).slice(0, 32);
 
-/** Whether the last action of a question is among the twenty that were rejected last. */
+/** Whether the last action of a question is among the twenty latest rejections. */
 export async function isRejected(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -172,7 +169,7 @@ export async function isRejected(
   );
 }
 
-/** Identifies a call by its tools and their input, whatever id it has. */
+/** Hash of a call by its tool and input, whatever its id is. */
 export const callHashOf = (call: unknown): string =>
   createHash('sha256').update(JSON.stringify(call)).digest('hex');
 

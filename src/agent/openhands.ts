@@ -1,7 +1,7 @@
 import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './agent.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 
-/** Time in which an agent boots whose image is on the node, with a reserve. */
+/** Boot time of an agent whose image is on the node, with a reserve. */
 const quietBootSeconds = 20;
 
 function container({

@@ -36,7 +36,7 @@ const tagBytes = 16;
 /** `v1.<id of the master key>.<nonce>.<ciphertext and tag>` */
 const form = /^v1\.([0-9a-f]{12})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
-/** JSON, so that two places never have the same text. */
+/** JSON, so that two contexts never have the same text. */
 const additionalDataOf = (context: SealContext): Buffer => {
   const { scope, owner, name } = context;
   const place =

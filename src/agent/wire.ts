@@ -2,9 +2,7 @@ import { z } from 'zod';
 import { optionKinds } from '../resources/approval.ts';
 import { exitCodeSchema } from '../resources/run-result.ts';
 
-/**
- * The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored.
- */
+/** Answers of the agent-server protocol, as far as they are read; unknown fields are ignored. */
 
 export const readySchema = z.object({ status: z.string() });
 
@@ -18,10 +16,7 @@ export const commandOutputSchema = z.object({
 
 export const uploadSchema = z.object({ file_size: z.int().min(0) });
 
-/**
- * Schema of an optional field: an agent with an invalid value there still has a known execution
- * status.
- */
+/** Optional field: an agent with an invalid value there still has a known execution status. */
 const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
 
 /** The title is that of the reference agent; other agents have none here. */

@@ -1,7 +1,6 @@
 import { isDeeperThan } from '@conversation-operator/base/json-text';
 import { isEvent, isSearched } from '../agent/event-kinds.ts';
 
-/** A part of the log of an agent. */
 export interface SourcePage {
   /** In the order of the log, or in reverse order. */
   readonly events: readonly AgentEvent[];
@@ -17,8 +16,8 @@ export interface SourcePage {
  */
 export interface EventSource {
   /**
-   * The page that begins with this event, or with the first event of the log, in reverse order with
-   * the last one. An agent that does not know the id answers with the first page.
+   * The page that begins with this event, or else with the first event of the log (in reverse
+   * order: the last one). An agent that does not know the id answers with the first page.
    */
   page(
     from: string | undefined,
@@ -168,10 +167,7 @@ function valueOf(json: Buffer | undefined): unknown {
   }
 }
 
-/**
- * The members of an object, as texts that are not validated; undefined where the text is no object,
- * or has more than `maxParts` members.
- */
+/** Members of an object, not validated; undefined for other texts, and for over `maxParts`. */
 function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   const parts = partsOf(text, '{', '}');
   if (parts === undefined) return undefined;
@@ -186,10 +182,7 @@ function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   return members;
 }
 
-/**
- * The texts between brackets that commas of the outermost level separate; undefined where there are
- * more than `maxParts`.
- */
+/** Texts between brackets, separated by outermost commas; undefined for over `maxParts`. */
 function partsOf(json: Buffer, open: string, close: string): readonly Buffer[] | undefined {
   const text = trimmed(json);
   const end = text.length - 1;
@@ -236,7 +229,6 @@ function endOfString(text: Buffer, start: number): number {
   return 0;
 }
 
-/** Without the white space of JSON around it. */
 function trimmed(text: Buffer): Buffer {
   let start = 0;
   let end = text.length;
@@ -259,13 +251,13 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Fields of programs: names of things, numbers of them, and what another field says again. */
+/** Fields for programs: names of objects, counts, and repetitions of other fields. */
 const hiddenFields: ReadonlySet<string> = new Set([
   ...['kind', 'type', 'role', 'source', 'timestamp', 'status', 'key', 'tool_kind', 'origin'],
   ...['security_risk', 'rejection_source', 'activated_skills', 'extended_content', 'metadata'],
-  // The action of the event has its arguments.
+  // `action` has the same arguments.
   'tool_call',
-  // Bytes
+  // Fields with encoded bytes.
   ...['image_urls', 'signature', 'encrypted_content', 'call_hash', 'secret_marker'],
 ]);
 const idField = /(?:^|_)ids?$|[a-z]Ids?$/;

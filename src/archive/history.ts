@@ -2,7 +2,6 @@ import type { ArchiveAddress, ArchiveState } from './layout.ts';
 import type { TextQuery } from './text-fold.ts';
 import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
-/** Which events of a conversation a reader asks for. */
 export interface HistoryFilter {
   readonly kind?: string | undefined;
   /**
@@ -25,7 +24,6 @@ export interface HistoryQuery extends HistoryFilter {
   readonly limit: number;
 }
 
-/** An archived event. */
 export interface HistoryEvent {
   readonly id: string;
   /** Number of events before it. */
@@ -49,15 +47,13 @@ export interface FoundEvent {
   readonly kind: string;
   /** Local time of the agent. */
   readonly timestamp: string | undefined;
-  /**
-   * The surroundings of the first place in its texts, in one line, with `…` where it is truncated.
-   */
+  /** One line around the first match in the texts, with `…` where it is truncated. */
   readonly snippet: string;
 }
 
 /** Events of a part of an archive that a search has found. */
 export interface FoundPart {
-  /** All events from this position on are searched. */
+  /** Position from which on all events are searched. */
   readonly from: number;
   /** Newest first. */
   readonly found: readonly FoundEvent[];
@@ -100,8 +96,7 @@ export interface HistoryReader {
     signal?: AbortSignal,
   ): AsyncIterable<FoundPart>;
   /**
-   * The newest state in the store, of an archive whose Conversation names no head that exists;
-   * undefined where there is none.
+   * Newest state in the store, where the Conversation names no existing head; undefined: none.
    * @param expiredTime `status.archive.expiredTime`: what is older is never found.
    */
   newest(
@@ -109,6 +104,6 @@ export interface HistoryReader {
     expiredTime: string | undefined,
     signal?: AbortSignal,
   ): Promise<ArchiveState | undefined>;
-  /** The files when the sandbox was last paused; undefined where there is no snapshot. */
+  /** Files at the last pause of the sandbox; undefined where there is no snapshot. */
   files(state: ArchiveState, signal?: AbortSignal): Promise<WorkspaceSnapshot | undefined>;
 }

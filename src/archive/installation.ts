@@ -65,11 +65,10 @@ const isInvalid = (error: unknown): boolean =>
   error instanceof StoreError && error.code === 'invalid';
 
 /**
- * Whose archive it is:
- *
+ * Origin of an archive:
  * - own: its newest head names a master key that is known here, and this namespace.
- * - foreign: another installation has written it, or its writer is not known. Another installation
- *   may use the same store by mistake, and must not delete what it does not know.
+ * - foreign: another installation, or an unknown one, has written it. Another installation may use
+ * the same store by mistake, and must not delete archives that it does not know.
  * - headless: it has no head.
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';

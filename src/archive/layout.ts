@@ -31,7 +31,6 @@ export class ArchiveError extends Error {
   }
 }
 
-/** Whether an object of an archive does not exist. */
 export const isGone = (error: unknown): error is ArchiveError =>
   error instanceof ArchiveError && error.code === 'gone';
 

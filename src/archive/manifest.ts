@@ -28,13 +28,9 @@ const segmentSchema = z.object({
   frames: z.array(frameSchema),
   /** Stored bytes of the checksums. */
   idBytes: count(),
-  /**
-   * Stored bytes of the words, behind the checksums. Absent: the segment is the tail, or has none.
-   */
+  /** Stored bytes of the words behind the checksums. Absent: none, or the segment is the tail. */
   wordBytes: z.optional(count()),
-  /**
-   * The words of the tail. Absent: there are too many, or a release without them has written it.
-   */
+  /** Words of the tail. Absent: there are too many, or the release that wrote it had none. */
   words: z.optional(z.string()),
   /** Least and greatest timestamp of the events. Absent: an event has none that is comparable. */
   from: z.optional(z.string()),

@@ -27,7 +27,6 @@ export interface ArchiveObjects {
   readonly codec: Codec;
 }
 
-/** The events of one frame. */
 export interface FrameLines {
   /** Number of events in the archive before the first line. */
   readonly position: number;

@@ -17,7 +17,7 @@ const segmentBytes = 1024;
 const checksumBytes = 4;
 /** Maximum frames of one read of a filtered search. */
 const framesAtOnce = 8;
-/** The beginning of a character that JSON has by its number. */
+/** Beginning of a character that JSON escapes by its number. */
 const escape = Buffer.from('\\u');
 /** Segments whose ids are read at once in a search for ids. */
 const segmentsAtOnce = 8;
@@ -57,11 +57,10 @@ class ReadEvent implements HistoryEvent {
   }
 }
 
-/** A frame, by its place in the archive. */
 interface FramePlace {
   readonly segment: Segment;
   readonly index: number;
-  /** Number of events before its first one, and before the first one behind it. */
+  /** Number of events before the first event of the frame, and before the next frame. */
   readonly start: number;
   readonly end: number;
 }
@@ -120,7 +119,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       }
     },
     find: async function* (state, query, before, signal) {
-      // A search of all conversations would replace what pages of one are read from.
+      // A search of all conversations would evict the heads that pages of one are read from.
       yield* findText(await open(state, signal, { keeps: false }), query, before, signal);
     },
     newest: (address, expiredTime, signal) => newestState(options, address, expiredTime, signal),
@@ -190,7 +189,7 @@ async function* matching(
   }
 }
 
-/** Neighbours in one segment, which one read fetches: no more than are needed for `wanted`. */
+/** Batches of neighbouring frames of one segment, one read each, as far as `wanted` needs them. */
 function* batchesOf(places: readonly FramePlace[], wanted: number): Generator<FramePlace[]> {
   let batch: FramePlace[] = [];
   let events = 0;
@@ -259,7 +258,7 @@ async function* withIds(
 const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
   kind !== undefined || from !== undefined || before !== undefined;
 
-/** The name of a class may be given with its module. */
+/** A filter may name the class with its module. */
 const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
 
 /** Whether an event may match, before it is parsed: JSON has a word as it is, or with `\u`. */

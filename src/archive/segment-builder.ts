@@ -68,7 +68,6 @@ const lineEnd = Buffer.from('\n');
 const idChecksumBytes = 4;
 export const checksumOf = (id: string): number => crc32(id);
 
-/** The checksums of the ids of a segment, in the order of its events. */
 export function checksumsIn(ids: Buffer): Uint32Array {
   const checksums = new Uint32Array(ids.length / idChecksumBytes);
   for (let index = 0; index < checksums.length; index++)
@@ -76,7 +75,6 @@ export function checksumsIn(ids: Buffer): Uint32Array {
   return checksums;
 }
 
-/** A frame of a tail, and its stored bytes. */
 interface TailFrame {
   readonly frame: {
     readonly bytes: number;
@@ -107,7 +105,7 @@ export class SegmentBuilder {
   /** Checksums of the ids, in the order of the events. */
   readonly #checksums: number[] = [];
   readonly #tailChecksums = new Set<number>();
-  /** The ids of the tail, once a checksum has repeated: frames are unpacked for it. */
+  /** Ids of the tail, unpacked from its frames once a checksum has repeated. */
   #ids: Set<string> | undefined;
   /** Undefined: the words are not known, or too many. */
   #words: WordList | undefined = new WordList();
@@ -315,7 +313,6 @@ const isFull = ({ events, raw }: TailFrame['frame']): boolean =>
 export const textOf = (lines: readonly Buffer[]): Buffer =>
   Buffer.concat(lines.flatMap((line) => [line, lineEnd]));
 
-/** The lines of the text of a frame. */
 export function linesOf(text: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   let start = 0;
@@ -326,6 +323,5 @@ export function linesOf(text: Buffer): Buffer[] {
   return lines;
 }
 
-/** The id in the JSON of an archived event. */
 export const idOf = (json: Buffer): string =>
   (JSON.parse(json.toString()) as { readonly id: string }).id;

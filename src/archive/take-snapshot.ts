@@ -21,7 +21,7 @@ const maxCalls = 4;
 /** Bytes of a snapshot without files, changes and diffs. */
 const frameBytes = 8 * 1024;
 
-/** Errors about one file or repository. After all others, further calls would fail as well. */
+/** Errors about one file or repository. After any other error, further calls would fail too. */
 const ofOneFile: ReadonlySet<unknown> = new Set(['refused', 'not-found', 'malformed', 'failed']);
 
 /**

@@ -1,7 +1,6 @@
 import { promisify } from 'node:util';
 import { crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
-/** A file of an archive. */
 export interface ZipFile {
   /** At most 65,535 bytes of UTF-8. */
   readonly name: string;
@@ -9,7 +8,6 @@ export interface ZipFile {
   readonly content: Uint8Array;
 }
 
-/** A file as the archive has it. */
 interface Packed {
   readonly name: Buffer;
   /** The content under DEFLATE. */
@@ -18,7 +16,7 @@ interface Packed {
   readonly bytes: number;
 }
 
-/** Fields of this size hold the largest value where the real one is in a ZIP64 record. */
+/** Values of fields of 16 and 32 bits whose real value is in a ZIP64 record. */
 const max16 = 0xff_ff;
 const max32 = 0xff_ff_ff_ff;
 /** Names are UTF-8. */
@@ -28,9 +26,11 @@ const deflated = 8;
 const plainVersion = 20;
 const zip64Version = 45;
 const slabBytes = 64 * 1024;
-/** Maximum bytes of a file for which other threads are not worth their overhead. */
+/**
+ * Maximum bytes of a file that this thread compresses: another thread is not worth its overhead.
+ */
 const maxSyncBytes = 8 * 1024;
-/** For such a file: a window of its size, and 64 KiB of memory in place of 256. */
+/** Options for such a file: a window of its size, and 64 KiB of memory in place of 256. */
 const small = { windowBits: 13, memLevel: 6, chunkSize: 2048 };
 /** Files that are compressed at a time. */
 const filesAtOnce = 4;

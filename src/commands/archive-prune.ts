@@ -81,11 +81,11 @@ export async function lastTimeOf(
 }
 
 export interface PruneArchivesOptions extends ClusterOptions {
-  /** Without it nothing is deleted. */
+  /** Without this option nothing is deleted. */
   readonly delete?: boolean;
   /** A duration like 12h or 30d. */
   readonly olderThan: string;
-  /** With it named archives are deleted also where this installation has not written them. */
+  /** Also deletes named archives that this installation has not written. */
   readonly foreign?: boolean;
 }
 

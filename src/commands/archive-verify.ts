@@ -77,7 +77,7 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
 }
 
 /**
- * The same for an archive that the operator may extend meanwhile: damage counts only where the
+ * `verified` for an archive that the operator may extend meanwhile: damage counts only where the
  * Conversation still names the head that was read. Where that one is gone, the newest head in the
  * store is read: the operator continues it.
  */

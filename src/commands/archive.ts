@@ -32,7 +32,6 @@ export interface ArchiveAccess {
   readonly reader: Pick<HistoryReader, 'search' | 'all' | 'count' | 'newest'>;
   /** The writer of the newest head of an archive. Throws `StoreError`. */
   readonly writerOf: (address: ArchiveAddress) => Promise<ArchiveWriter>;
-  /** The master keys of the settings. */
   readonly keys: Pick<SandboxKeys, 'knows'>;
 }
 
@@ -99,9 +98,9 @@ export async function stateOf(
 }
 
 /**
- * The same with the newest head in the store where the one that the Conversation names is gone: its
- * status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest head can't
- * be read.
+ * `stateOf`, with the newest head in the store where the head that the Conversation names is gone,
+ * because its status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest
+ * head can't be read.
  */
 export async function presentStateOf(
   access: ArchiveAccess,

@@ -168,7 +168,7 @@ async function credentialsOf(config: CheckConfig): Promise<readonly GitHostCrede
   });
 }
 
-/** Without a usable TRUST_FILE the way outside has none, and the failure is a finding. */
+/** An unusable TRUST_FILE is left out, and its failure becomes a finding. */
 function outwardOf(
   config: CheckConfig,
   runtime: MeasuredRuntime,

@@ -100,9 +100,9 @@ const schema = z.object({ url: z.url(), owner: z.string() });
 type LocalService = z.output<typeof schema>;
 
 /**
- * The folder of a service of this machine among these, if they name one: DATA_DIR, else the folder
- * of the kubeconfig that the service has written, else the default folder. A KUBECONFIG of anything
- * else names a cluster.
+ * Data folder of a service on this machine: DATA_DIR, else the folder of the kubeconfig that the
+ * service has written, else the default folder. Undefined for any other KUBECONFIG, which names a
+ * cluster.
  */
 export function localServiceFolder({
   DATA_DIR = '',
@@ -114,7 +114,7 @@ export function localServiceFolder({
   return isOurs && existsSync(join(folder, file)) ? folder : undefined;
 }
 
-/** Writes down the service that uses the data folder. Returns the function that removes it. */
+/** Records the service that uses the data folder. Returns the function that removes the record. */
 export function announceService(folder: DataFolder, service: LocalService): () => void {
   folder.write(file, JSON.stringify(service));
   return () => rmSync(folder.file(file), { force: true });

@@ -73,10 +73,7 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   },
 });
 
-/**
- * Sets a local installation's warm sandboxes of a template; undefined leaves those of an earlier
- * start.
- */
+/** Sets the warm sandboxes of a local template; undefined keeps the number of an earlier start. */
 export async function keepWarm(
   client: KubeClient,
   namespace: string,

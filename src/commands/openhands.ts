@@ -47,7 +47,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** All three: uv takes any version of a package that only another package needs. */
+/** All three are pinned: uv takes any version of a package that only another package needs. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
 /** Versions of Python that the agent runs with; `UV_PYTHON` names another one. */
 const pythonVersions = '>=3.12,<3.14';
@@ -134,10 +134,10 @@ export const openHandsProgram = (python: string, folder: DataFolder): ImageProgr
   command: ['/bin/sh', '-c', script, python],
   env: {
     ...tmuxEnvironment(folder),
-    // Else it fetches a list of prices at each start.
+    // Otherwise LiteLLM fetches a list of prices at each start.
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
     OPENHANDS_SUPPRESS_BANNER: '1',
-    // Else its lines are broken at 80 columns.
+    // Otherwise lines are wrapped at 80 columns.
     LOG_JSON: 'true',
   },
 });

@@ -132,7 +132,7 @@ function banner({ url, key, kubeconfig, ...facts }: Facts): string {
 
 export interface UpOptions {
   readonly version: string;
-  /** Where the program lies, and the reference agent with it. */
+  /** Folder with the program and the reference agent. */
   readonly programFolder: string;
 }
 

@@ -17,7 +17,7 @@ export const messageOf = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'Something in this page has failed. Reload it.';
 
 let isSigningOut = false;
-/** From here on a request without a session is expected, and does not replace the sign-out. */
+/** After this call a request without a session is expected, and does not replace the sign-out. */
 export function beginSignOut(): void {
   isSigningOut = true;
 }

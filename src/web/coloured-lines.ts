@@ -1,6 +1,6 @@
 export interface Piece {
   readonly text: string;
-  /** The kind that gives it its colour; undefined: none. */
+  /** Kind that determines the colour; undefined: none. */
   readonly kind?: ColourKind | undefined;
 }
 export type ColourKind = 'keyword' | 'string' | 'comment' | 'number' | 'name';

@@ -17,7 +17,7 @@ export type ReadPage = (
   order?: 'oldest first' | 'newest first',
 ) => Promise<EventPage>;
 
-/** Adjacent events that do not reach the latest ones: what is between both is not shown. */
+/** Adjacent events that do not reach the latest ones: the events in between are not shown. */
 export interface Excerpt {
   /** Oldest first. */
   readonly events: readonly AgentEvent[];
@@ -36,7 +36,7 @@ export function entryIdOf(events: readonly AgentEvent[], id: string): string | u
   return (changed ?? after.at(-1))?.id;
 }
 
-/** Maximum pages of one refresh: after these without a known event, they replace the events. */
+/** Maximum pages of a refresh; without a known event in them, they replace the shown events. */
 const maxPagesBehind = 5;
 
 /**
@@ -76,8 +76,8 @@ export class EventLog {
       }
       from = next;
     }
-    // Behind an event that is shown are older ones: where the archive has not got the newest ones
-    // yet, its page begins earlier.
+    // Events behind a shown one are older: a page of the archive begins earlier while the archive
+    // lacks the newest events.
     const known = news.findIndex((event) => this.#ids.has(idOf(event)));
     const added = this.#unknown(known < 0 ? news : news.slice(0, known));
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
@@ -133,7 +133,7 @@ export class EventLog {
     if (this.runOf(id) === undefined) await this.refresh();
   }
 
-  /** Reads what follows on the excerpt, which becomes one with the latest events at these. */
+  /** Reads on after the excerpt, which joins the latest events when it reaches them. */
   async readNewer(): Promise<void> {
     const excerpt = this.excerpt.peek();
     if (excerpt === undefined) return;

@@ -30,7 +30,7 @@ function ask(path: string, text: string): Promise<ColouredLines | undefined> {
   });
 }
 
-/** A text in colours; undefined where there are none, or not in time: it can be read alike. */
+/** A text in colours; undefined without any, or after the time-out: plain text is readable too. */
 export function coloursOfText(
   path: string,
   text: string | null,

@@ -21,8 +21,8 @@ const ordinal = (position: number): string =>
   `${position}${endings[ordinals.select(position)] ?? 'th'}`;
 
 /**
- * The place of a waiting sandbox among those of its owner, the quota that holds it, and what makes
- * the next place; undefined where the record does not name the sandbox.
+ * Position of a waiting sandbox among those of its owner, the quota that holds it, and what frees
+ * the next slot; undefined where the record does not name the sandbox.
  */
 export function placeOf(
   { queue, waiting, quotas, active }: QuotaRecord,

@@ -5,7 +5,7 @@ import { Refresher } from './reading.ts';
 import { isEvent, type AgentEvent } from '../agent/event-kinds.ts';
 import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
 
-/** The service passes on what an agent answers, as it is. */
+/** Answer of an agent, which the service forwards unchanged. */
 interface Answer {
   readonly items?: unknown;
   readonly next_page_id?: unknown;
@@ -24,7 +24,7 @@ export interface Lookup {
   readonly retry?: () => void;
 }
 
-/** A call whose result is between an excerpt and the latest events has not lost it. */
+/** Calls whose result may be between an excerpt and the latest events, without the state `lost`. */
 const withoutResults = (entries: readonly Entry[]): readonly Entry[] =>
   entries.map((entry) =>
     entry.kind === 'tool' && entry.state === 'running' ? { ...entry, state: 'apart' } : entry,
@@ -51,7 +51,7 @@ export class History {
   readonly problem = signal<string | undefined>(undefined);
   /** Why there are no further events to read; undefined where there may be. */
   readonly absence = signal<string | undefined>(undefined);
-  /** Undefined once the list is there. */
+  /** Entry to scroll to; undefined once the list has done so. */
   readonly target = signal<Target | undefined>(undefined);
   readonly lookup = signal<Lookup | undefined>(undefined);
   /** Address of the record and all events as a ZIP archive. */

@@ -71,8 +71,7 @@ export class KeyList {
   }
 
   /**
-   * Makes a key, which ends at a time in ISO 8601, or with this session. Returns its value; rejects
-   * with an ApiError.
+   * Returns a new key, valid until an ISO 8601 time or the session's end. Rejects with ApiError.
    */
   make = async (name: string, expires_at?: string): Promise<string> => {
     const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });

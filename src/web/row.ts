@@ -6,7 +6,7 @@ import { groupOf, type Group } from './groups.ts';
 /** An action of a person on one conversation, until the service has confirmed it. */
 export interface ActionState {
   readonly label: string;
-  /** The reason why the service has refused it; undefined while it is under way. */
+  /** Reason why the service has refused the action; undefined while it is under way. */
   readonly problem?: string;
   readonly retry?: () => void;
 }

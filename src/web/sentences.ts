@@ -48,7 +48,7 @@ export interface Around {
   readonly placeOf?: (sandboxId: string) => string | undefined;
 }
 
-/** A text of the service names other conversations by their ids. */
+/** Puts titles in place of the ids by which texts of the service name conversations. */
 export const withTitles = (text: string, titleOf: Around['titleOf']): string =>
   text.replaceAll(/conversation ([0-9a-f]{32})/g, (all, id: string) => {
     const title = titleOf?.(id);
@@ -225,7 +225,7 @@ export function replyOf(facts: Facts): Reply {
 }
 
 export interface Stored {
-  /** recorded: the agent has not got it yet. */
+  /** recorded: the answer has not reached the agent yet. */
   readonly state: 'recorded' | 'delivered';
   /** Effect of the answer where the agent has forgotten its question. */
   readonly notice: string | null;

@@ -3,7 +3,7 @@ import { signIn, api, ApiError } from './api.ts';
 import type { Change } from './wire.ts';
 
 const kinds = ['snapshot', 'conversation', 'start_task', 'sandbox', 'quota', 'removed'] as const;
-/** Delays before the attempts after the service has refused the stream; the last one repeats. */
+/** Delays before reconnections after a refusal of the stream; the last one repeats. */
 const delaysMs = [1_000, 2_000, 5_000, 10_000, 30_000];
 const path = '/api/v1/stream';
 
@@ -107,7 +107,7 @@ class StreamSource {
 
 /** Name of the lock of the tab that holds the stream, and of the channel to the others. */
 const shared = 'conversation-operator-stream';
-/** Delay before a hidden tab lets go of the stream. */
+/** Delay before a hidden tab releases the stream. */
 const hiddenMs = 30_000;
 
 /** A message to the other tabs. `holder` is the tab that holds the stream, a new name each time. */
@@ -135,10 +135,10 @@ export class ChangeStream {
   lastNews: number | undefined;
   readonly #onChange: (parse: () => Change) => void;
   readonly #channel = new BroadcastChannel(shared);
-  /** The tab whose news this one has from a snapshot on; empty before the first one. */
+  /** Tab whose events this tab has followed since a snapshot; empty before the first one. */
   #holder = '';
   #source: StreamSource | undefined;
-  /** Gives the stream, or the wait for it, up; undefined without either. */
+  /** Releases the stream, or stops the wait for it; undefined without either. */
   #letGo: (() => void) | undefined;
   #hidden: ReturnType<typeof setTimeout> | undefined;
 
@@ -153,7 +153,7 @@ export class ChangeStream {
     this.#followIfVisible();
   }
 
-  /** Says that the session is about to end, also where its stream comes from another replica. */
+  /** Announces that the session is about to end, also where another replica serves the stream. */
   beginSignOut(): void {
     this.#channel.postMessage({ type: 'signing-out' } satisfies Message);
   }
@@ -178,7 +178,7 @@ export class ChangeStream {
     else
       navigator.locks
         .request(shared, { signal: over.signal }, () => this.#hold(over.signal))
-        // The tab was hidden before its turn came.
+        // The tab was hidden before it got the lock.
         .catch(() => undefined);
   }
 
@@ -228,7 +228,7 @@ export class ChangeStream {
       case 'event': {
         const { kind, data } = news;
         this.lastNews = Date.now();
-        // A tab that has joined meanwhile has not heard that the stream is open.
+        // A tab that has joined meanwhile does not know that the stream is open.
         if (!this.state.peek().isOpen) this.state.value = { isOpen: true, attempts: 0 };
         // The service checks its events against the schemas of the records.
         this.#onChange(() => JSON.parse(`{"kind":"${kind}","data":${data}}`) as Change);

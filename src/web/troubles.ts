@@ -30,7 +30,7 @@ function cacheTrouble(cache: CacheState): string | undefined {
     : `The ${cache.kind} objects are not read yet: the right to list them may be missing.`;
 }
 
-/** Reasons of a pool that pass by themselves, or that are meant. */
+/** Reasons of a pool that end by themselves, or that are intended. */
 const ordinary: ReadonlySet<string | null> = new Set([
   'Full',
   'Refilling',

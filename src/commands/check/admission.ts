@@ -71,7 +71,7 @@ interface Full {
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 
-/** How many more sandboxes the quotas have room for, and what is full. */
+/** Number of further sandboxes that the quotas allow, and the resources that are full. */
 export function roomIn(
   quotas: readonly ResourceQuota[],
   needs: Needs,

@@ -96,6 +96,6 @@ export async function observePod<T>(
   }
 }
 
-/** The last text that the container of a check has left; undefined while it runs. */
+/** Termination message of the container of a check; undefined while it runs. */
 export const lastTextOf = ({ status }: Pod): string | undefined =>
   status?.containerStatuses?.[0]?.state?.terminated?.message;

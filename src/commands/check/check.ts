@@ -56,7 +56,6 @@ export interface Images {
   readonly agent: string | undefined;
   /** Names of Secrets for the registry of the operator's image, in the sandboxes' namespace. */
   readonly pullSecrets: readonly string[];
-  /** Architectures that the images have. */
   readonly architectures: readonly string[];
 }
 

@@ -20,7 +20,7 @@ import {
 import { errorOf, noNamespace, NotTried, type Finding, type DryRun } from './check.ts';
 import { oneLine } from '../terminal.ts';
 
-/** A sandbox that is never stored: pods and claims are made of one. */
+/** Sandbox that is never stored, and from which a pod and a claim are made. */
 export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
@@ -28,7 +28,7 @@ export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'check', templateName: template.metadata.name, replicas: 1 },
 });
 
-/** Admission plugins would read the owner, which is not stored. */
+/** Removes the owner, which is not stored and which admission plugins would read. */
 const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object: T) => {
   const { ownerReferences: _, ...metadata } = object.metadata;
   return { ...object, metadata };

@@ -14,7 +14,7 @@ interface ProxiedAnswer {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Sender of an answer: a proxy for http passes on answers of hosts, and gives others itself. */
+/** Sender of an answer: a proxy for http forwards answers of hosts, and also answers itself. */
 type Sender = 'host' | 'proxy' | 'unknown';
 
 /**
@@ -47,7 +47,7 @@ export interface OutwardAnswer {
 
 /** The way to hosts outside the cluster, as the processes of the product take it. */
 export interface OutwardRequests {
-  /** Sends a GET. Rejects where no host has answered, also where the proxy has in its place. */
+  /** Sends a GET. Rejects where no host has answered, also where the proxy answered instead. */
   ask(
     url: URL,
     options: { readonly headers?: Readonly<Record<string, string>>; readonly signal: AbortSignal },

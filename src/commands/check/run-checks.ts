@@ -62,7 +62,7 @@ async function within<T>(
   try {
     return await Promise.race([work(controller.signal), ended.promise]);
   } catch (error) {
-    // The error of a call that was aborted is a consequence of the abortion.
+    // The error of an aborted call is a consequence of the abort.
     throw controller.signal.aborted ? controller.signal.reason : error;
   } finally {
     timer.cancel();
@@ -78,9 +78,9 @@ export interface RunOptions {
 }
 
 /**
- * Runs checks beside each other, and deletes the objects that they created. Checks that need the
- * API server wait for its first answer, and are not tried where there is none. The last result is
- * there where an object may be left.
+ * Runs checks concurrently, and deletes the objects that they created. Checks that need the API
+ * server wait for its first answer, and are not tried without one. An additional last result
+ * reports objects that may be left.
  */
 export async function runChecks({
   checks,

@@ -13,7 +13,7 @@ import { oneLine } from '../terminal.ts';
 
 /** Label of everything that a check creates; the value names the run. */
 export const checkLabel = `${group}/check`;
-/** Annotation of the same: time after which no run needs the object any more. */
+/** Annotation of the same objects: time after which no run needs the object any more. */
 export const expiryAnnotation = `${group}/check-expires`;
 
 /** Longer than all time limits of one run together. */

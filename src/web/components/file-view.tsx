@@ -34,7 +34,9 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-/** Characters of a drawing, and what repeats parts of it: a small one can take minutes to draw. */
+/**
+ * Limits of a drawing, which otherwise takes minutes: characters, and elements that repeat parts.
+ */
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 
@@ -106,7 +108,7 @@ const Text = ({ children }: { readonly children: string }) =>
 
 interface SourceLineProps {
   readonly text: string;
-  /** The same line in colours, maybe with further characters at its end. */
+  /** The line in colours, perhaps with more characters at its end. */
   readonly pieces?: readonly Piece[] | undefined;
 }
 
@@ -127,7 +129,7 @@ export const SourceLine = ({ text, pieces }: SourceLineProps) =>
     </>
   );
 
-/** A line by its number from 1. */
+/** Line by its number, which starts at 1. */
 export const lineAt = (
   lines: ColouredLines | undefined,
   number: number | undefined,

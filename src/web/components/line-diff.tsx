@@ -206,7 +206,7 @@ const Step = ({ rows, first, colours, below }: StepProps) => (
   </tbody>
 );
 
-/** The line that a row is about: the new one where there is one. */
+/** Line of a row: the new one where there is one. */
 function lineOf(row: AnyRow | undefined): DiffRow | undefined {
   const line = row === undefined || isUnified(row) ? row : (row.new ?? row.old);
   return line?.kind === 'hunk' ? undefined : line;

@@ -11,7 +11,7 @@ interface GivenAnswer {
   /** Undefined: a rejection where the question has no option for it. */
   readonly option: string | undefined;
   readonly state: 'sending' | 'stored' | 'failed';
-  /** Why the service has not taken it. */
+  /** Reason why the service has refused the answer. */
   readonly problem?: string;
   /** Outcome of an answer that is stored. */
   readonly outcome?: string;
@@ -78,7 +78,7 @@ export class Questions {
   }
 }
 
-/** A click that was meant for what had this place before must not answer. */
+/** Time in which a click is meant for the element that was there before, and must not answer. */
 const inertMs = 500;
 
 interface QuestionProps {

@@ -315,7 +315,7 @@ function Files({ row, folder, onMessage }: FilesProps) {
 
 export function Changes({ row, onMessage }: ChangesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
-  // The page of a long history is at its end.
+  // The page is scrolled to its end where the history is long.
   useEffect(() => scrollTo({ top: 0 }), []);
   if (folder === undefined)
     return (
