@@ -281,8 +281,7 @@ export interface AgentClient {
   /** Open question of the conversation, if any. Throws `busy` where it changes too fast to read. */
   readonly question: AgentCall<[id: string], AgentQuestion | undefined>;
   /**
-   * Answers a question. Throws `refused` when the agent asks another one, or none. The outcome of a
-   * call without an answer shows in `question`.
+   * Throws `refused` if another question, or none, is open. `question` shows an unknown outcome.
    */
   readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;
   /**

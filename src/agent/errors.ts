@@ -5,7 +5,6 @@ export const agentErrorCodes = [
   'timeout',
   /** The connection broke after the request had gone out. */
   'connection-lost',
-  /** The caller's signal was aborted. */
   'aborted',
   /** The agent does not know the key. */
   'unauthorized',

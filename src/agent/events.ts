@@ -98,7 +98,6 @@ export class AgentEvents {
   }
 }
 
-/** Maximum bytes of one answer of an agent. */
 const maxLiveBytes = 2 * 1024 * 1024;
 const maxItems = 16;
 const maxCursorLength = 512;

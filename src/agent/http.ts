@@ -52,10 +52,7 @@ const maxDetailLength = 512;
 /** Maximum bytes of an error body that the client reads. */
 const maxSearchedLength = 8192;
 
-/**
- * Default idle times of connections. For reads the time is longer than the 4 s between two polls of
- * a run, because a connection costs more than a poll.
- */
+/** Default idle times. For reads, above the 4 s between polls: a connection costs more than one. */
 export const defaultKeepAlive: KeepAlive = { readsMs: 4500, writesMs: 3000 };
 
 export interface AgentHttpOptions {
@@ -102,10 +99,7 @@ export class AgentHttp {
     await this.#client.close();
   }
 
-  /**
-   * Returns the body of a 2xx answer with JSON as a stream; the deadline includes all of it. The
-   * caller reads or destroys the stream.
-   */
+  /** Stream of a 2xx answer's JSON within the deadline. The caller reads or destroys the stream. */
   async open(baseUrl: string, options: AgentReading): Promise<Readable> {
     try {
       const { status, headers, body, text } = await this.#client.open(

@@ -11,7 +11,6 @@ import { uuidOfBytes } from '../resources/ids.ts';
 type Purpose =
   'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools' | 'secrets';
 
-/** A repository of a git host, as a conversation or a request of git names it. */
 export interface RepositoryAddress {
   readonly provider: string;
   /** owner/name, without `.git`. */
@@ -138,9 +137,7 @@ export class SandboxKeys {
     });
   }
 
-  /**
-   * Keys of 32 bytes that seal browser sessions: one for each master key, the current one first.
-   */
+  /** Keys of 32 bytes that seal browser sessions: one per master key, the current one first. */
   sessionSealKeys(): readonly Buffer[] {
     return Array.from(this.#masterKeys.values(), (masterKey) =>
       createHmac('sha256', masterKey).update('browser-sessions').digest(),
@@ -250,10 +247,7 @@ export class SandboxKeys {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
 
-  /**
-   * Token with which the agent of a sandbox calls the tools of the gateway. The token is constant
-   * for the life of the sandbox. Throws when `keyId` names no known master key.
-   */
+  /** Constant token of a sandbox's agent for the gateway's tools. Throws for an unknown `keyId`. */
   toolsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'tools', keyId);
   }
@@ -272,9 +266,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secrets', keyId);
   }
 
-  /**
-   * Whether the candidate is the sandbox's secrets token under any master key, in constant time.
-   */
+  /** Whether the candidate is the sandbox's secrets token under any master key; constant time. */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
   }
@@ -314,7 +306,6 @@ const referenceLength = 16;
 /** Reference to an API key within a session key: 96 bits of a hash of its UID. Not secret. */
 export const sessionReferenceOf = (apiKeyUid: string): string =>
   createHash('sha256').update(apiKeyUid).digest('base64url').slice(0, referenceLength);
-/** The reference that a client's session key begins with. */
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
 /** The input has no slash, unlike those of sandboxes, so that no sandbox's key equals this one. */

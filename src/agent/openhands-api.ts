@@ -21,7 +21,6 @@ export type ConfirmationAnswer =
   { readonly accept: true } | { readonly accept: false; readonly reason: string };
 
 export interface OpenHandsApiOptions {
-  /** Default deadline of a call, in milliseconds. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly keepAlive?: KeepAlive | undefined;
@@ -104,7 +103,6 @@ export class OpenHandsApi {
     return this.#http.open(endpoint.baseUrl, { path, query, headers, timeoutMs, signal });
   }
 
-  /** The content of a file of the sandbox, up to `maxBytes`. */
   bytes(
     endpoint: AgentEndpoint,
     { signal }: AgentCallOptions,

@@ -63,10 +63,7 @@ const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefine
     ? undefined
     : Object.fromEntries(servers.map(({ name, ...server }) => [name, server]));
 
-/**
- * Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky
- * asks before every step.
- */
+/** Takes risks from the model; otherwise all are unknown, and ConfirmRisky asks at every step. */
 const analyzerOf = (policy: ConfirmationPolicy | undefined): object | undefined =>
   policy === 'ConfirmRisky' ? { kind: 'LLMSecurityAnalyzer' } : undefined;
 
@@ -237,10 +234,7 @@ export const userMessageOf = ({
 /** Maximum time between the status and the error of a failed run, which come in either order. */
 const oneGoMs = 1_000;
 
-/**
- * Whether an update shows a later run, or a later failure of this one. The times have no zone and
- * are of the same clock.
- */
+/** Whether an update is a later run or failure. Both times are of one clock, without a zone. */
 export const isStartOrFailureAfter =
   (since: string) =>
   ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>

@@ -11,7 +11,6 @@ import {
   type ActionEvent,
 } from './wire.ts';
 
-/** The newest actions of a conversation, and whether they wait for an answer. */
 export interface RecentActions {
   readonly conversation: Pick<AgentConversation, 'executionStatus'> &
     Partial<Pick<AgentConversation, 'updatedAt'>>;

@@ -11,10 +11,7 @@ const maxEvents = 20;
 /** Maximum bytes of these events; many runs may end at the same time. */
 const maxBytes = 1024 * 1024;
 
-/**
- * Result of an agent's work since the last user message, from one page of its newest events. Throws
- * `AgentError`.
- */
+/** Result since the last user message, from one page of newest events. Throws `AgentError`. */
 export async function lastResult(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,

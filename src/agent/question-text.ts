@@ -15,7 +15,6 @@ import {
  * Events. Pure.
  */
 
-/** A tool call that an agent asks about, as the agent has sent it. */
 export interface AskedCall {
   readonly tool: string | undefined;
   readonly kind: ApprovalKind;

@@ -115,13 +115,11 @@ export const actionEventsSchema = pageOf(
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
 
-/** Events of all kinds: messages, and the calls of tools with their results. */
 export const recentEventsSchema = pageOf(
   z.object({
     kind: accessory(z.string()),
     source: accessory(z.string()),
     tool_call_id: accessory(z.string()),
-    /** Status of a tool call of the Agent Client Protocol. */
     status: accessory(z.string()),
     error: accessory(z.string()),
     llm_message: accessory(

@@ -9,7 +9,6 @@ import { shellCommand } from './shell-quote.ts';
 interface FileList {
   /** Paths relative to the folder, sorted; bytes that are no UTF-8 are replaced. */
   readonly names: readonly string[];
-  /** Whether the folder has more files. */
   readonly isTruncated: boolean;
 }
 
@@ -94,7 +93,6 @@ export type GitCommits = z.output<typeof gitCommitsSchema>;
 
 const changesSchema = z.array(gitChangeSchema);
 
-/** Maximum bytes of a file that is read. */
 export const maxFileBytes = 1024 * 1024;
 /** Maximum bytes of a list of changes or commits. */
 const maxGitBytes = 4 * 1024 * 1024;

@@ -10,10 +10,7 @@ export interface SourcePage {
   readonly next: string | undefined;
 }
 
-/**
- * The log of an agent for one conversation. The answers of an agent are its own claims: ids may
- * repeat, and pages may have no end.
- */
+/** Log of a conversation as the agent claims it: ids may repeat, and pages may have no end. */
 export interface EventSource {
   /**
    * The page that begins with this event, or else with the first event of the log (in reverse
@@ -25,7 +22,6 @@ export interface EventSource {
   ): Promise<SourcePage>;
 }
 
-/** An event of an agent as the archive takes it. */
 export interface AgentEvent {
   /** 1 to `maxIdLength` characters. */
   readonly id: string;
@@ -87,7 +83,6 @@ export function agentEventOf(text: Buffer): AgentEvent | undefined {
     : { ...known, json, texts: visibleTexts(fields) };
 }
 
-/** An event in place of one that is too large to be read. */
 export function omittedEvent(id: string, bytes: number): AgentEvent {
   const known = { id, kind: 'unknown', timestamp: undefined };
   return { ...known, json: placeholderOf(known, bytes), texts: [] };
@@ -102,7 +97,6 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
   return Buffer.from(JSON.stringify(fields));
 }
 
-/** The value of the id in the JSON of an event; undefined for other texts. */
 export const idIn = (json: Buffer): unknown => parse(json.toString())?.id;
 
 /**
@@ -157,7 +151,6 @@ export function splitPage(text: Buffer): PageText | undefined {
   return { items: elements, next: typeof next === 'string' && next !== '' ? next : undefined };
 }
 
-/** The value of a JSON text; undefined for other texts. */
 function valueOf(json: Buffer | undefined): unknown {
   if (json === undefined) return undefined;
   try {

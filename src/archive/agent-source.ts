@@ -28,7 +28,6 @@ const pageSizes = [100, 10, 1] as const;
 const maxPageBytes = 2 * 1024 * 1024;
 /** Maximum bytes of a page of one event that is parsed. A longer one is read and dropped. */
 const maxParsedBytes = 16 * 1024 * 1024;
-/** Maximum bytes of a page that is read. */
 const maxReadBytes = 256 * 1024 * 1024;
 /** Bytes at the end of a page that contain the id of the next one. */
 const endBytes = 1024;

@@ -19,10 +19,7 @@ export interface ExtendOptions extends ArchiveObjects {
    * the deleted archive may still exist. Absent: no archive was deleted.
    */
   readonly salt?: string | undefined;
-  /**
-   * Name of the installation, by which a sweep recognizes its archives. Undefined: not known; then
-   * no sweep deletes the archive.
-   */
+  /** Installation by which a sweep recognizes its archives. Undefined: no sweep deletes it. */
   readonly installation: string | undefined;
   /** Maximum stored bytes of the archive. The last page may exceed it. */
   readonly maxBytes: number;
@@ -182,7 +179,6 @@ class Growth {
     return added;
   }
 
-  /** Stores a head with everything that was added. */
   async store(signal: AbortSignal): Promise<Omit<Extension, 'stoppedBy'>> {
     const added = this.#added;
     if (added === 0) {
@@ -203,10 +199,7 @@ class Growth {
     return { head: name, events: eventsOf(manifest), bytes, added };
   }
 
-  /**
-   * Stores a head without events: an archive says whose it is before it has anything else, so that
-   * no sweep takes the first segments for remains.
-   */
+  /** Stores an empty head, which names its writer, so that no sweep takes segments for remains. */
   async #begin(signal: AbortSignal): Promise<void> {
     const { store, codec, installation } = this.#objects;
     const manifest = { ...this.#manifest, ...(installation === undefined ? {} : { installation }) };

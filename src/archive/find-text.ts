@@ -5,7 +5,6 @@ import type { Segment } from './manifest.ts';
 import { snippetOf, type TextQuery } from './text-fold.ts';
 import { visibleTexts } from './agent-event.ts';
 
-/** Segments whose words are read at once. */
 const segmentsAtOnce = 8;
 
 /**

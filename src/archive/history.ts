@@ -4,10 +4,7 @@ import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
 export interface HistoryFilter {
   readonly kind?: string | undefined;
-  /**
-   * Only events of this time or later, and only events before this one: local times of the agent
-   * as RFC 3339 without a zone, compared as texts.
-   */
+  /** Events from `from` until before `before`: agent-local RFC 3339 without a zone, as texts. */
   readonly from?: string | undefined;
   readonly before?: string | undefined;
 }
@@ -39,7 +36,6 @@ export interface HistoryPage {
   readonly nextPageId: string | null;
 }
 
-/** An event whose texts have what was searched for. */
 export interface FoundEvent {
   readonly id: string;
   /** Number of events before it. */
@@ -51,7 +47,6 @@ export interface FoundEvent {
   readonly snippet: string;
 }
 
-/** Events of a part of an archive that a search has found. */
 export interface FoundPart {
   /** Position from which on all events are searched. */
   readonly from: number;
@@ -67,10 +62,7 @@ export interface HistoryReader {
   /** A page in the order of the agent's log. */
   search(state: ArchiveState, query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage>;
   count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal): Promise<number>;
-  /**
-   * The events with these ids, in no particular order; ids that the archive lacks are left out.
-   * Reads at most one frame at a time, so that a caller bounds what is in memory.
-   */
+  /** Events with these ids in any order, without unknown ones; at most one frame in memory. */
   byIds(
     state: ArchiveState,
     ids: readonly string[],

@@ -15,10 +15,7 @@ const frameSchema = z.object({
   raw: z.optional(count()),
 });
 
-/**
- * A series of frames in one object, behind them the checksums of the ids of their events, and the
- * words of their texts.
- */
+/** Frames in one object, then the checksums of their events' ids, and the words of their texts. */
 const segmentSchema = z.object({
   /** Number of events before the first one. */
   start: count(),
@@ -102,10 +99,7 @@ export function packHead(
   };
 }
 
-/**
- * The manifest of a head, and the tail of the head. Throws `ArchiveError` with the code damaged,
- * also where the content is not that of the name.
- */
+/** Manifest and tail of a head. Throws a `damaged` error also for content of another name. */
 export function unpackHead(
   codec: Codec,
   address: ArchiveAddress,

@@ -19,7 +19,6 @@ import {
   wordsPlace,
 } from './segment-builder.ts';
 
-/** Maximum segments whose checksums are read at a time. */
 const segmentsAtOnce = 8;
 
 export interface ArchiveObjects {
@@ -120,10 +119,7 @@ export class OpenArchive {
     return checksums;
   }
 
-  /**
-   * The words of the texts of a segment, as `WordList` has them. Undefined: they are not known, or
-   * damaged, so that only the events say whether they have a word.
-   */
+  /** Words as in `WordList`. Undefined: unknown or damaged; only the events have them then. */
   async words(segment: Segment, signal?: AbortSignal): Promise<string | undefined> {
     const { hash, idBytes, wordBytes } = segment;
     if (hash === undefined) return segment.words;

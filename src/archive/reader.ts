@@ -19,7 +19,6 @@ const checksumBytes = 4;
 const framesAtOnce = 8;
 /** Beginning of a character that JSON escapes by its number. */
 const escape = Buffer.from('\\u');
-/** Segments whose ids are read at once in a search for ids. */
 const segmentsAtOnce = 8;
 
 export interface HistoryReaderOptions extends ArchiveObjects {
@@ -75,10 +74,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       checksumBytes * eventsOf(manifest),
   });
 
-  /**
-   * Heads never change, so a known one is not read again.
-   * `keeps`: whether the head will be asked for again soon.
-   */
+  /** Heads never change and are cached; `keeps`: whether this one will be needed again soon. */
   const open = async (
     { namespace, uid, head }: ArchiveState,
     signal?: AbortSignal,
@@ -148,7 +144,6 @@ async function startOf(
   );
 }
 
-/** The frames from the one with the position `from` on. */
 function placesOf(
   archive: OpenArchive,
   { from, descending }: { readonly from: number; readonly descending: boolean },
@@ -280,7 +275,6 @@ function isMatch({ fields }: ReadEvent, filter: HistoryFilter): boolean {
   );
 }
 
-/** Whether a segment may have an event that matches. */
 function mayMatch(segment: Segment, filter: HistoryFilter): boolean {
   const { from, before } = filter;
   const kind = kindOf(filter);

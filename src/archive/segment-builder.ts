@@ -50,7 +50,6 @@ export const frameEvents = 100;
 export const frameBytes = 256 * 1024;
 /** Maximum bytes of text of a segment, unless one event is larger. */
 export const segmentBytes = 1024 * 1024;
-/** Maximum kinds that a segment counts. */
 const maxKinds = 32;
 
 /** A segment as stored: its frames, the checksums of its ids, and without a tail its words. */
@@ -124,10 +123,7 @@ export class SegmentBuilder {
     this.#open = { position: start, lines: [], raw: 0 };
   }
 
-  /**
-   * Continues a tail. The last frame is unpacked, because more events may belong to it. Throws
-   * `ArchiveError` where the tail is damaged.
-   */
+  /** Continues a tail, whose last frame may get more events. Throws `ArchiveError` if damaged. */
   static of(
     codec: Codec,
     address: ArchiveAddress,
@@ -170,10 +166,7 @@ export class SegmentBuilder {
     return this.#checksums.length === 0;
   }
 
-  /**
-   * Whether the full frames and the words have this number of stored bytes. Words are packed for it
-   * only where they decide.
-   */
+  /** Whether full frames and words have this many stored bytes; packs words only where decisive. */
   reaches(bytes: number): boolean {
     const words = this.#words;
     if (this.bytes >= bytes) return true;
@@ -219,7 +212,6 @@ export class SegmentBuilder {
     if (this.#open.lines.length >= frameEvents || this.#open.raw >= frameBytes) this.#closeFrame();
   }
 
-  /** The segment so far, as the tail of a head. */
   tail(): PackedSegment {
     const { segment, body } = this.#pack([...this.#frames, ...this.#openFrame()]);
     const words = this.#words?.text;
@@ -309,7 +301,6 @@ export class SegmentBuilder {
 const isFull = ({ events, raw }: TailFrame['frame']): boolean =>
   events >= frameEvents || raw >= frameBytes;
 
-/** The text of a frame, or of a file, with these lines. */
 export const textOf = (lines: readonly Buffer[]): Buffer =>
   Buffer.concat(lines.flatMap((line) => [line, lineEnd]));
 

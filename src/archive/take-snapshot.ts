@@ -16,7 +16,6 @@ export interface SnapshotLimits extends AgentCallOptions {
   readonly maxBytes?: number;
 }
 
-/** Maximum calls to the agent at a time. */
 const maxCalls = 4;
 /** Bytes of a snapshot without files, changes and diffs. */
 const frameBytes = 8 * 1024;

@@ -26,13 +26,10 @@ const deflated = 8;
 const plainVersion = 20;
 const zip64Version = 45;
 const slabBytes = 64 * 1024;
-/**
- * Maximum bytes of a file that this thread compresses: another thread is not worth its overhead.
- */
+/** Maximum bytes of a file that this thread compresses: a switch of threads costs more. */
 const maxSyncBytes = 8 * 1024;
 /** Options for such a file: a window of its size, and 64 KiB of memory in place of 256. */
 const small = { windowBits: 13, memLevel: 6, chunkSize: 2048 };
-/** Files that are compressed at a time. */
 const filesAtOnce = 4;
 
 const deflate = promisify(deflateRaw);
@@ -97,7 +94,6 @@ function dosTime(time: number): number {
   return day * 0x1_00_00 + clock;
 }
 
-/** The fields that both headers of a file have. */
 function commonFields({ name, data, crc, bytes }: Packed, at: number, version: number): Buffer {
   const fields = Buffer.alloc(24);
   fields.writeUInt16LE(version, 0);
@@ -121,7 +117,6 @@ function localHeader(file: Packed, at: number): Buffer {
 }
 
 /**
- * The record of a file in the directory of the archive.
  * @param offset Number of bytes before the file.
  */
 export function directoryRecord(file: Packed, at: number, offset: number): Buffer {
@@ -147,7 +142,6 @@ export function directoryRecord(file: Packed, at: number, offset: number): Buffe
 
 interface Directory {
   readonly files: number;
-  /** Size of the directory. */
   readonly bytes: number;
   /** Number of bytes before the directory. */
   readonly offset: number;

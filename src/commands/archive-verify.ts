@@ -23,7 +23,6 @@ type Verdict = 'intact' | 'orphaned' | 'empty' | 'damaged';
 
 export interface Verified {
   readonly verdict: Verdict;
-  /** Number of events that were read. */
   readonly events: number;
   /** Cause of the damage, or the head that was read in place of another one; empty without one. */
   readonly detail: string;

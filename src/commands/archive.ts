@@ -229,10 +229,7 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   });
 }
 
-/**
- * The keys of the server; without any a random one, which opens what is not encrypted, and by which
- * no archive is known as that of this installation.
- */
+/** The server's keys, or a random one, which opens plain archives and identifies none as own. */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);
   return existsSync(join(directory, 'master-key'))

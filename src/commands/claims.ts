@@ -112,7 +112,6 @@ const rowOf = (each: ListedClaim): readonly string[] => [
   humanDuration(each.ageMs),
 ];
 
-/** Every claim of the operator in a namespace, by name. */
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
   // Claims first: a sandbox is made before its claim, so none of these lacks a sandbox that comes
   // later.

@@ -47,7 +47,7 @@ export interface CredentialFilesOptions {
 
 /**
  * - absent: there is no such file.
- * - unusable: there is one of no use, which is logged.
+ * - unusable: the file has no usable value, which is logged.
  */
 export type CredentialFile<T> =
   { readonly file: string; readonly value: T } | 'absent' | 'unusable';
@@ -75,9 +75,7 @@ export class CredentialFiles {
     }
   }
 
-  /**
-   * Credential of the owner, else the shared one. `parse`: undefined if unusable. Never rejects.
-   */
+  /** The owner's credential, else the shared one. `parse`: undefined if useless. Never rejects. */
   async of<T>(
     name: string,
     owner: string,

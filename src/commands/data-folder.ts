@@ -74,10 +74,7 @@ export class DataFolder {
 
 const loopback = '127.0.0.1';
 
-/**
- * The port in a file of the data folder where it is free, else 0, for any. A port that stays the
- * same over restarts keeps addresses alive that others have stored.
- */
+/** Stored port if it is free, else 0 (any). A constant port keeps addresses valid over restarts. */
 export async function lastPort(folder: DataFolder, file: string): Promise<number> {
   const last = Number(folder.read(file));
   return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
@@ -120,7 +117,6 @@ export function announceService(folder: DataFolder, service: LocalService): () =
   return () => rmSync(folder.file(file), { force: true });
 }
 
-/** The service that uses the data folder; undefined where none does. */
 export function localService(folder: DataFolder): LocalService | undefined {
   const text = folder.read(file);
   return text === undefined ? undefined : schema.parse(JSON.parse(text));

@@ -133,10 +133,7 @@ interface AgentSideOptions {
 /** Maximum connections to one git host, for all sandboxes together. */
 const hostConnections = 128;
 
-/**
- * Serves what sandboxes may ask of the gateway until the stack ends: git, tools for pull requests,
- * and webhooks. Returns the port.
- */
+/** Serves sandboxes git, pull request tools and webhooks until the stack ends; returns the port. */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
   { credentials, keys, caches, notify, client, pullRequests, version, ...server }: AgentSideOptions,

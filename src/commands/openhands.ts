@@ -119,10 +119,7 @@ const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "
  */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/**
- * Folder of the sockets of all processes, whose names differ. A process whose path would be too
- * long creates a folder in /tmp.
- */
+/** Folder of all processes' sockets; for too long a path, the process creates one in /tmp. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};

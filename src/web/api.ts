@@ -36,10 +36,7 @@ interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * One call of the service with the cookie of the session. Rejects with an ApiError; a call without
- * a session leaves for the sign-in.
- */
+/** Rejects with an ApiError; without a session, the page leaves for the sign-in. */
 async function respond(
   method: string,
   path: string,

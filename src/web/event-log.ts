@@ -9,7 +9,6 @@ export interface EventPage {
 }
 
 /**
- * Reads a page.
  * @param from `next_page_id` of the page before, or the id of the event that the page begins with.
  */
 export type ReadPage = (
@@ -96,7 +95,6 @@ export class EventLog {
     return runs.find((run) => run.some((event) => idOf(event) === id));
   }
 
-  /** Reads what is older than everything that is shown. */
   async readOlder(): Promise<void> {
     const excerpt = this.excerpt.peek();
     const from = excerpt === undefined ? this.older.peek() : excerpt.older;
@@ -160,7 +158,6 @@ export class EventLog {
     this.older.value = older;
   }
 
-  /** The events of these that are not shown yet, in their order. */
   #unknown(events: readonly AgentEvent[]): AgentEvent[] {
     return events.filter((event) => {
       const id = idOf(event);

@@ -15,7 +15,6 @@ const pageSize = 50;
 
 export interface Target {
   readonly entry: string;
-  /** Whether the entry gets the focus. */
   readonly takesFocus: boolean;
 }
 
@@ -72,7 +71,6 @@ export class History {
     return this.#refresher.run();
   }
 
-  /** Whether the event of this id has been read. */
   has(id: string): boolean {
     return this.#log.has(id);
   }
@@ -98,10 +96,7 @@ export class History {
     });
   }
 
-  /**
-   * Goes to the entry of an event, which need not be loaded. The last call wins. Never rejects:
-   * `lookup` says what has failed.
-   */
+  /** Goes to an event's entry, loaded or not. The last call wins. Never rejects: see `lookup`. */
   show(id: string, takesFocus = true): Promise<void> {
     const before = this.#showing;
     this.#wanted = id;
@@ -117,7 +112,6 @@ export class History {
     return api.get<number>(`${this.#path}/count`, query, signal);
   }
 
-  /** A page of events as the source has them; see EventLog. */
   async page(
     from: string | undefined,
     { order = 'newest first', limit = pageSize, signal }: PageOptions,

@@ -70,9 +70,7 @@ export class KeyList {
     return false;
   }
 
-  /**
-   * Returns a new key, valid until an ISO 8601 time or the session's end. Rejects with ApiError.
-   */
+  /** New key, valid until an ISO 8601 time or the session's end. Rejects with an ApiError. */
   make = async (name: string, expires_at?: string): Promise<string> => {
     const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });
     this.rows.value = [...(this.rows.peek() ?? []), new Entry(record)];

@@ -26,7 +26,6 @@ export interface LineDiff {
   readonly rows: readonly DiffRow[];
   /** Lines in all, also those that are not shown; undefined where there is nothing to count. */
   readonly lines?: { readonly added: number; readonly removed: number };
-  /** Number of lines that are not shown. */
   readonly hidden: number;
 }
 

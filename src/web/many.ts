@@ -9,9 +9,7 @@ const maxRequests = 4;
 
 interface Kind {
   readonly label: string;
-  /** The word for the action while it is under way. */
   readonly progress: string;
-  /** The word for what it was done to. */
   readonly done: string;
   /** The consequences, for one conversation and for several. */
   readonly warning: readonly [one: string, several: string];
@@ -121,7 +119,6 @@ interface ManyProgress {
   readonly act: (row: Row) => Promise<boolean>;
   /** Whether a row is still the one that the page shows under its id. */
   readonly isThere: (row: Row) => boolean;
-  /** Called after each answer. */
   readonly onAnswer: (answered: number) => void;
 }
 

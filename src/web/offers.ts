@@ -5,7 +5,6 @@ export type ActionName = 'answer' | 'pause' | 'interrupt' | 'resume' | 'start-ag
 export interface Offer {
   readonly name: ActionName;
   readonly label: string;
-  /** Text while the action is under way. */
   readonly progress: string;
 }
 

@@ -60,7 +60,6 @@ const load = (name: string): Promise<void> =>
     document.head.append(script);
   });
 
-/** The exports of a part that is there already. */
 export const loadedPart = (name: string): unknown => conversationPage.parts[name];
 
 /** Exports of a file in `src/web/parts`, loaded once. Rejects with ApiError; a new call retries. */

@@ -16,10 +16,7 @@ type News =
   /** The session is over, and so is the stream. */
   | { readonly type: 'signed-out' };
 
-/**
- * The stream of the service. The browser connects again by itself after a lost connection; after
- * an answer that is no stream, this class does.
- */
+/** Event stream. The browser reconnects after a lost connection, this class after other answers. */
 class StreamSource {
   readonly #deliver: (news: News) => void;
   #source: EventSource | undefined;
@@ -182,7 +179,6 @@ export class ChangeStream {
         .catch(() => undefined);
   }
 
-  /** Holds the stream until the signal aborts. */
   async #hold(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const holder = `${Date.now()}-${Math.random()}`;

@@ -78,10 +78,7 @@ export const ofLimit = (active: number | null, limit: number | null): string =>
     ? String(active ?? '–')
     : `${active ?? '–'} of ${limit}${aboveLimit(active, limit)}`;
 
-/**
- * The active sandboxes and the limit of a quota. A quota for every owner counts those of all owners
- * together, and limits each owner.
- */
+/** Active sandboxes and limit of a quota; one for every owner counts all, and limits each. */
 export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
   scope === 'Owner' && owner === null
     ? `${active ?? '–'} in all, ${limit} for each`

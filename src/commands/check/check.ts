@@ -11,7 +11,6 @@ import type { TemporaryObjects } from './temporary-objects.ts';
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
 
 export interface DryRun {
-  /** The pod as it was sent. */
   readonly sent: Pick<Pod, 'spec'>;
   /** The pod as the API server would store it; absent where the server refuses it. */
   readonly pod?: Pick<Pod, 'spec' | 'metadata'>;

@@ -41,8 +41,7 @@ export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutw
 });
 
 /**
- * Lets the API server admit a sandbox's pod and claim without storing them. Throws `NotTried` where
- * the refusal is about this command's own right, and not about the objects.
+ * Admits a sandbox's pod and claim without storing them. Throws `NotTried` for a lack of rights.
  */
 export async function dryRunOf(
   client: KubeClient,

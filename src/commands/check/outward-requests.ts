@@ -29,10 +29,7 @@ const isMarked = ({ headers }: ProxiedAnswer): boolean =>
 /** Statuses of proxies that forbid a host (403), or do not reach the host (5xx). */
 const mayBeOfProxy = ({ status }: ProxiedAnswer): boolean => status === 403 || status >= 500;
 
-/**
- * The sender of an answer. A proxy adds `Via` to an answer that it passes on (RFC 9110, 7.6.3);
- * many proxies do not, so that the absence of the header proves nothing.
- */
+/** A forwarding proxy adds `Via` (RFC 9110, 7.6.3), but many do not: its absence proves nothing. */
 export function senderOf(answer: ProxiedAnswer): Sender {
   if (answer.status >= 400 && isMarked(answer)) return 'proxy';
   if (!mayBeOfProxy(answer) || answer.headers['via'] !== undefined) return 'host';

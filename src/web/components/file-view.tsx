@@ -34,9 +34,7 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-/**
- * Limits of a drawing, which otherwise takes minutes: characters, and elements that repeat parts.
- */
+/** Limits of a drawing, which may take minutes: characters, and elements that repeat parts. */
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 

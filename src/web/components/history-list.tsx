@@ -13,7 +13,6 @@ import { Markdown } from './markdown.tsx';
 import { Part } from './part-of-page.tsx';
 import { RetryProblem } from './loading.tsx';
 
-/** The elements of the entries in the list. */
 const entryElements = ':is(article, details, .notice)';
 
 /** Distance from the end, in pixels, within which the page counts as at its end. */

@@ -81,7 +81,6 @@ function LineComment({ path, line, text, onGo, onAdd, onClose }: LineCommentProp
   );
 }
 
-/** Both versions in colours, where these are known. */
 export interface Colours {
   readonly old?: ColouredLines | undefined;
   readonly new?: ColouredLines | undefined;

@@ -13,7 +13,6 @@ interface GivenAnswer {
   readonly state: 'sending' | 'stored' | 'failed';
   /** Reason why the service has refused the answer. */
   readonly problem?: string;
-  /** Outcome of an answer that is stored. */
   readonly outcome?: string;
 }
 
@@ -49,7 +48,6 @@ export class Questions {
     }
   }
 
-  /** The question that waits for an answer; undefined without one. */
   openOf(conversation: ConversationRecord | undefined): Approval | undefined {
     const asked = conversation?.pending_approval ?? undefined;
     const { id, state } = this.given.value ?? {};

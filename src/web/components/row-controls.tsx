@@ -71,10 +71,7 @@ interface RowActionsProps {
   readonly onDelete: () => void;
 }
 
-/**
- * The buttons of a row. An action that is under way has the place of the first one, which remains
- * the same element, so that the focus stays on it.
- */
+/** Buttons of a row. An action under way keeps the element of the first one, and so the focus. */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const facts = row.current.value;
   const title = titleOf(facts);

@@ -20,7 +20,6 @@ interface SuggestedFieldProps {
   readonly search?: (text: string, signal: AbortSignal) => Promise<readonly string[]>;
 }
 
-/** A text field of the start form with values to choose from. */
 function SuggestedField({ name, label, placeholder, search }: SuggestedFieldProps) {
   const { draft } = usePage();
   const field = draft.field(name);

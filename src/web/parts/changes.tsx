@@ -123,7 +123,6 @@ function PullRequestForm({ id, title, onMessage }: PullRequestFormProps) {
   );
 }
 
-/** Files that one step adds to the list. */
 const filesPerStep = 500;
 
 const statuses = {

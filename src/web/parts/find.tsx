@@ -14,7 +14,6 @@ import { messageOf } from '../api.ts';
 
 export { surroundingsIn } from '../hit.ts';
 
-/** Maximum hits of one search. */
 const maxHits = 1_000;
 const pageSize = 100;
 
@@ -79,10 +78,7 @@ class EventSearch {
 
 const numberOf = (count: number): string => count.toLocaleString('en');
 
-/**
- * Marks every match in the marked entry, and scrolls to the one with these surroundings, once the
- * list has rendered the entry.
- */
+/** Marks all matches in the marked entry, and scrolls to this one once the entry is rendered. */
 export function highlight(text: string, near: Surroundings): void {
   requestAnimationFrame(() => requestAnimationFrame(() => markIn(text, near)));
 }

@@ -30,7 +30,6 @@ interface ReadFailure {
   readonly message: string;
   /** Consecutive failed reads. */
   readonly failures: number;
-  /** Time of the next read. */
   readonly nextAt: number;
 }
 

@@ -65,7 +65,6 @@ interface MarkedProps {
   readonly snippet: string;
 }
 
-/** The text in a snippet, marked wherever it is. */
 function Marked({ pattern, snippet }: MarkedProps) {
   const parts = snippet.split(pattern);
   return (

@@ -22,7 +22,6 @@ const languages = new Map(
 
 const lowlight = createLowlight(common);
 
-/** The language of a file by its name; undefined for one without colours. */
 function languageOf(path: string): string | undefined {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const ending = name.slice(name.lastIndexOf('.') + 1);
