@@ -103,8 +103,7 @@ function acpQuestionOf({
         name,
         kind: optionKind,
       })),
-    // Some agents put the command only in the title. The bridge has hashed the whole call before it
-    // hid the secrets in it.
+    // Some agents put the command only in the title. The bridge hashed the call with its secrets.
     callHash: callHashOf([tool, title, input ?? null, rawHash ?? null]),
     calls: [{ tool, kind, input: input ?? undefined, words: title }],
     hidden: hidden ?? undefined,
@@ -112,7 +111,7 @@ function acpQuestionOf({
   };
 }
 
-/** Whether a resource can hold the id as it is: an answer has to repeat it. */
+/** Whether a resource can store the id unchanged, because an answer has to repeat it. */
 const isStorable = (id: string): boolean => id !== '' && plainText(id, maxOptionLength) === id;
 
 type Variables = AgentContainer['env'];

@@ -35,7 +35,7 @@ export interface AgentWebhook {
   readonly headers?: Readonly<Record<string, string>>;
   /** Maximum events in one request. */
   readonly eventBufferSize?: number;
-  /** Delay before an event is sent that is alone in its request. */
+  /** Delay before a request with only one event. */
   readonly flushDelaySeconds?: number;
   /** Maximum retries of one request that the receiver has not accepted. */
   readonly retries?: number;

@@ -22,7 +22,7 @@ export interface EventRead {
   readonly maxBytes: number;
 }
 
-/** Path segments beside the event ids in the agent's API, and relative ones. */
+/** Path segments that are no event ids: other paths of the agent's API, and relative ones. */
 const otherNames: ReadonlySet<string> = new Set(['', '.', '..', 'search', 'count']);
 const isEventName = (id: string): boolean => id.isWellFormed() && !otherNames.has(id);
 

@@ -14,7 +14,7 @@ import {
 export interface RecentActions {
   readonly conversation: Pick<AgentConversation, 'executionStatus'> &
     Partial<Pick<AgentConversation, 'updatedAt'>>;
-  /** Newest first, at least to the first one of an earlier response. */
+  /** Newest first, at least down to the newest one of an earlier response. */
   readonly actions: readonly ActionEvent[];
   /** Whether older actions may wait as well. */
   readonly hasMore?: boolean;
@@ -24,7 +24,7 @@ export interface RecentActions {
 
 /** Maximum actions of a page; a model seldom requests more at once. */
 const actionsPerPage = 20;
-/** Maximum reads of a conversation that changes meanwhile. */
+/** Maximum reads of a conversation that changes between them. */
 const maxAttempts = 5;
 
 const options: readonly ApprovalOption[] = [
@@ -32,7 +32,7 @@ const options: readonly ApprovalOption[] = [
   { id: 'reject', name: 'Reject', kind: 'reject_once' },
 ];
 
-/** Reads what the agent asks now. Throws `AgentError`. */
+/** Reads the open question. Throws `AgentError`. */
 export async function openQuestion(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,

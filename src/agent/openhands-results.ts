@@ -25,8 +25,7 @@ export async function lastResult(
     recentEventsSchema,
     { query: { sort_order: 'TIMESTAMP_DESC', limit: maxEvents }, maxBodyBytes: maxBytes },
   );
-  // Only the reference agent works without a model. An agent of the Agent Client Protocol names its
-  // model in its own settings.
+  // Only the reference agent works without a model; agents behind the bridge name their own.
   const hasModel =
     endpoint.kind === 'acp' ||
     conversation.metrics !== undefined ||
@@ -84,7 +83,6 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
 /** Error of OpenHands, and of agents behind the bridge, for a call that a pause has ended. */
 const interrupted = 'Tool call interrupted before completion.';
 
-/** The outcome of a tool call; undefined for events that have none. */
 function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {
   const { status, error, observation } = event;
   switch (eventKindOf(event)?.result) {

@@ -12,14 +12,12 @@ function container({
 }: AgentContainerOptions): AgentContainer {
   return {
     env: [
-      // The agent starts without keys and gets them by its init call, so that neither the pod nor
-      // its environment contains them.
+      // The agent gets its keys by its init call, so that neither pod nor environment has them.
       { name: 'OH_DEFERRED_INIT', value: 'true' },
       { name: 'OH_SECRET_KEY', value: bootstrapKey },
       { name: 'OH_CONVERSATIONS_PATH', value: `${stateDir}/conversations` },
       { name: 'OH_BASH_EVENTS_DIR', value: `${stateDir}/bash-events` },
-      // The operator guarantees one pod per volume; the agent's own lease would only delay a
-      // resume.
+      // The operator guarantees one pod per volume; the agent's lease would only delay a resume.
       { name: 'OH_LEASE_TTL_SECONDS', value: '0' },
       { name: 'OH_ENABLE_VSCODE', value: 'false' },
       { name: 'OH_PRELOAD_TOOLS', value: 'false' },

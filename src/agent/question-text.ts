@@ -173,7 +173,6 @@ function firstOf(rendered: Iterable<Line>, maxLength: number): readonly string[]
 class Renderer {
   readonly #secrets: Hidden;
   readonly #inJson: Hidden;
-  /** Whether a text was rendered without its middle. */
   isTruncated = false;
 
   constructor(secrets: readonly NamedSecret[]) {
@@ -298,7 +297,6 @@ export function questionTextOf(
 const notShown = (count: number, { isPart = false } = {}): string =>
   `… ${isPart ? 'more than ' : ''}${count} characters not shown …`;
 
-/** Maximum characters of the mark. */
 const maxMark = notShown(Number.MAX_SAFE_INTEGER, { isPart: true }).length + 2;
 
 /** The beginning of a text, with a mark where it is not all of it. */

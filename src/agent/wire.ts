@@ -147,7 +147,7 @@ export const acpApprovalSchema = z.object({
       title: z.string(),
       tool_kind: z.string(),
       input: z.unknown(),
-      // A bridge of an earlier version has none of these.
+      // Bridges of earlier versions lack these fields.
       call_hash: accessory(z.string().max(128)),
       complete: accessory(z.boolean()),
       secret_marker: accessory(z.literal('<secret-hidden>')),

@@ -35,7 +35,7 @@ export interface AgentEvent {
 }
 
 export const maxIdLength = 128;
-/** Maximum bytes of an event; the archive keeps the beginning of its fields of a larger one. */
+/** Maximum bytes of an event; the archive keeps only the fields that name a larger one. */
 export const maxEventBytes = 4 * 1024 * 1024;
 /** Maximum levels of lists and objects; a deeper event is treated as one that is too large. */
 const maxDepth = 256;

@@ -18,7 +18,7 @@ export interface AgentSourceOptions {
   readonly endpoint: AgentEndpoint;
   /** Id under which the agent has the conversation. */
   readonly id: string;
-  /** Texts that no archive contains. */
+  /** Texts that the archive must not contain. */
   readonly secrets: readonly string[];
 }
 

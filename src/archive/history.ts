@@ -23,7 +23,7 @@ export interface HistoryQuery extends HistoryFilter {
 
 export interface HistoryEvent {
   readonly id: string;
-  /** Number of events before it. */
+  /** Number of events before this one. */
   readonly position: number;
   /** The JSON of the agent, in one line, in UTF-8. */
   readonly json: Buffer;
@@ -38,7 +38,7 @@ export interface HistoryPage {
 
 export interface FoundEvent {
   readonly id: string;
-  /** Number of events before it. */
+  /** Number of events before this one. */
   readonly position: number;
   readonly kind: string;
   /** Local time of the agent. */
@@ -48,7 +48,7 @@ export interface FoundEvent {
 }
 
 export interface FoundPart {
-  /** Position from which on all events are searched. */
+  /** Position from which on all events have been searched. */
   readonly from: number;
   /** Newest first. */
   readonly found: readonly FoundEvent[];

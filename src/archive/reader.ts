@@ -10,9 +10,8 @@ import { checksumOf } from './segment-builder.ts';
 
 /** Maximum bytes of text of a page, unless its first event is larger. */
 const maxPageBytes = 8 * 1024 * 1024;
-/** Maximum bytes of the heads that a process keeps. */
 const defaultCacheBytes = 16 * 1024 * 1024;
-/** Bytes of a segment of a head in memory, and of the checksum of an event. */
+/** Estimated memory, in bytes, of a segment in a head, and of the checksum of an event. */
 const segmentBytes = 1024;
 const checksumBytes = 4;
 /** Maximum frames of one read of a filtered search. */

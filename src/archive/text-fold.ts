@@ -21,7 +21,7 @@ export const wordsOf = (text: string): readonly string[] => text.match(word) ?? 
 export interface TextQuery {
   /** Folded, and in one line. */
   readonly text: string;
-  /** Its words. A text that contains the query contains each of them within a word. */
+  /** Words of `text`. A text that contains the query contains each of them within a word. */
   readonly words: readonly string[];
   /** Longest of the words in ASCII, which JSON contains unchanged; absent: there is none. */
   readonly asciiWord: string | undefined;

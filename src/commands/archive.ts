@@ -143,7 +143,7 @@ export function chosenOf(
 
 export const nameOf = ({ conversation }: Archive): string => conversation?.name ?? '';
 
-/** Failures of the store are one line: the settings, the rights or the network are wrong. */
+/** Reports failures of the store in one line: the settings, rights or network are wrong. */
 export async function withStore<R>(work: Promise<R>): Promise<R> {
   try {
     return await work;

@@ -186,7 +186,7 @@ function outwardOf(
 const isMissing = (client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> =>
   client.get(namespaces, '', name, { signal }).then(() => false, isNotFound);
 
-/** Tries everything, and reports it. Throws `CommandError` and `ConfigError`. */
+/** Runs all checks, and prints the report. Throws `CommandError` and `ConfigError`. */
 export async function check(options: CheckOptions): Promise<void> {
   const config = readCheckConfig(process.env);
   const checks = chosenChecks(options.skip);

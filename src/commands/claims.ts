@@ -113,8 +113,7 @@ const rowOf = (each: ListedClaim): readonly string[] => [
 ];
 
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  // Claims first: a sandbox is made before its claim, so none of these lacks a sandbox that comes
-  // later.
+  // Claims first: a sandbox is older than its claim, so that no claim lacks a later sandbox.
   const { items } = await client.list(persistentVolumeClaims, {
     namespace,
     labelSelector: managedBySelector,
@@ -150,7 +149,7 @@ export function agedMs(text: string): number {
   return Number(count) * unitMs;
 }
 
-/** Deletes a listed claim unless it has got a sandbox since; returns what became of it. */
+/** Deletes a listed claim unless a sandbox uses it by now; returns the outcome. */
 async function prune(
   client: KubeClient,
   { claim }: ListedClaim,

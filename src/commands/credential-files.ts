@@ -36,7 +36,6 @@ export function secretLineOf(text: string): string | undefined {
 
 export interface CredentialFilesOptions {
   readonly folder: string;
-  /** The setting that names the folder. */
   readonly setting: string;
   /** Name of one credential in logs: "a git credential". */
   readonly what: string;
@@ -148,8 +147,7 @@ export function mountedAgentCredentials(
     what: 'a model credential',
     expected: 'it has to be one line with the key',
   });
-  // The folder is checked at the start, so that a missing folder shows before the first
-  // conversation needs it.
+  // Checked at the start, so that a missing folder shows before the first conversation.
   files.list();
   return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }

@@ -163,14 +163,13 @@ export interface LocalAgents {
   readonly images: Readonly<Record<string, ImageProgram>>;
   /** Template of starts that name none. */
   readonly templateName: string;
-  /** Creates the templates that are missing. */
   ensureTemplates(client: KubeClient, namespace: string): Promise<void>;
   /** Notes for the user who has started the program, printed once the templates exist. */
   notes(client: KubeClient, namespace: string): Promise<readonly string[]>;
   readonly example: string;
 }
 
-/** The first of these paths that is there: beside the bundled program, or in the sources. */
+/** The first existing path: beside the bundled program, or in the sources. */
 function fileOf(programFolder: string, paths: readonly string[], what: string): string {
   const file = paths.map((path) => join(programFolder, path)).find((path) => existsSync(path));
   if (file === undefined) throw new CommandError(`${what} is missing in ${programFolder}`);
@@ -341,8 +340,7 @@ export async function useLocalModel(
   const { metadata, spec } = await client.get(sandboxTemplates, namespace, templateName);
   const before = metadata.annotations?.[fromEnvironment];
   if (!isSet && before === undefined) return;
-  // Without LLM_BASE_URL the name of the model selects the provider that gets the key: then no
-  // other model may be named.
+  // Without LLM_BASE_URL the model's name selects the provider that gets the key: bound to it.
   const isBound = LLM_API_KEY !== undefined && LLM_BASE_URL === undefined;
   const allowedModels = isBound
     ? (spec.agent.allowedModels ?? []).filter(namesProvider)

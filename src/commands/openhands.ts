@@ -134,7 +134,7 @@ export const openHandsProgram = (python: string, folder: DataFolder): ImageProgr
     // Otherwise LiteLLM fetches a list of prices at each start.
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
     OPENHANDS_SUPPRESS_BANNER: '1',
-    // Otherwise lines are wrapped at 80 columns.
+    // Otherwise log lines are wrapped at 80 columns.
     LOG_JSON: 'true',
   },
 });

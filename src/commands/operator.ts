@@ -92,7 +92,7 @@ export async function operator(): Promise<void> {
       },
       onStartedLeading: async ({ shard, owns, fenced }, signal) => {
         const share = shareOfMetrics(metrics);
-        // One leader has the namespace of the initial objects, whatever the number of shards.
+        // One leader alone maintains the initial objects, whatever the number of shards is.
         const maintained =
           shard === shardOf(namespace, config.SHARDS)
             ? new InitialObjects({ ...initial, client: fenced(client) }).maintain(signal)

@@ -260,7 +260,7 @@ const ended: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck', 'idle
  */
 export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];
-  /** Places of the calls whose result may still come, by their ids. */
+  /** Indexes of the calls whose result may still come, by their ids. */
   const open = new Map<string, number>();
   /** Adds a state to the entry of its call, or as a new entry. */
   const add = (call: string, news: ToolEntry): void => {

@@ -20,9 +20,9 @@ export type ReadPage = (
 export interface Excerpt {
   /** Oldest first. */
   readonly events: readonly AgentEvent[];
-  /** Where the older events begin; null: there are none. */
+  /** Page id of the older events; null: there are none. */
   readonly older: string | null;
-  /** Where to read on towards the latest events. */
+  /** Page id for the next read towards the latest events. */
   readonly newer: string;
 }
 
@@ -45,7 +45,7 @@ const maxPagesBehind = 5;
 export class EventLog {
   /** Oldest first. */
   readonly events = signal<readonly AgentEvent[]>([]);
-  /** Where the older events begin; null: there are none; undefined: nothing has arrived yet. */
+  /** Page id of the older events; null: there are none; undefined: nothing has arrived yet. */
   readonly older = signal<string | null | undefined>(undefined);
   /** Events from an earlier part of the history. At most one excerpt is kept. */
   readonly excerpt = signal<Excerpt | undefined>(undefined);
@@ -89,7 +89,7 @@ export class EventLog {
     return this.#ids.has(id);
   }
 
-  /** The shown events that have this one among them; undefined where it is not shown. */
+  /** The adjacent shown events that include this one; undefined where it is not shown. */
   runOf(id: string): readonly AgentEvent[] | undefined {
     const runs = [this.excerpt.peek()?.events ?? [], this.events.peek()];
     return runs.find((run) => run.some((event) => idOf(event) === id));
@@ -127,7 +127,7 @@ export class EventLog {
       before.next_page_id,
       after.next_page_id,
     );
-    // An event behind the latest known ones.
+    // The event may be newer than the latest known ones.
     if (this.runOf(id) === undefined) await this.refresh();
   }
 
@@ -140,7 +140,7 @@ export class EventLog {
     this.#place([...excerpt.events, ...items], excerpt.older, next);
   }
 
-  /** Shows events as the excerpt, or before the latest ones where they reach these. */
+  /** Shows events as the excerpt, or joins them to the latest ones where they reach these. */
   #place(read: readonly AgentEvent[], older: string | null, newer: string | null): void {
     const seen = new Set<string>();
     const events = read.filter((event) => !seen.has(idOf(event)) && seen.add(idOf(event)));

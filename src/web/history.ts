@@ -38,7 +38,7 @@ export class History {
   readonly excerptEntries = computed(() =>
     withoutResults(entriesOf(this.excerpt.value?.events ?? [])),
   );
-  /** Where the events begin that are older than all that are shown; null: there are none. */
+  /** Page id of the events older than all that are shown; null: there are none. */
   readonly older = computed(() => {
     const excerpt = this.excerpt.value;
     return excerpt === undefined ? this.#log.older.value : excerpt.older;

@@ -62,7 +62,7 @@ export class Images {
   readonly #maxCharacters: number;
   readonly #problem: Signal<string | undefined>;
 
-  /** `maxCharacters`: of all data URLs together. Says in `problem` what can not be attached. */
+  /** `maxCharacters`: of all data URLs together. `problem` gets the reasons of refused files. */
   constructor(maxCharacters: number, problem: Signal<string | undefined>) {
     this.#maxCharacters = maxCharacters;
     this.#problem = problem;

@@ -41,7 +41,7 @@ export class KeyList {
 
   more = (): Promise<void> => this.#read(() => this.#add(this.rows.peek() ?? [], this.next.peek()));
 
-  /** Revokes a key; its row goes once the service has done it. */
+  /** Revokes a key; its row disappears once the service has done so. */
   revoke = async (row: KeyRow): Promise<void> => {
     const label = 'Revoking';
     row.isAsking.value = false;

@@ -3,7 +3,7 @@ import type { LiveActivity } from './wire.ts';
 export interface LiveText {
   readonly id: string;
   readonly kind: 'output' | 'message' | 'thought';
-  /** The tool call whose output it is. */
+  /** Id of the tool call that the output belongs to. */
   readonly call: string | null;
   readonly elapsedMs: number;
   /** Offset of the next part. */

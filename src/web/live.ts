@@ -18,7 +18,7 @@ export class Live {
   readonly #path: string;
   readonly #refresher = new Refresher(() => this.#read());
   #cursor: string | undefined;
-  /** The events behind which the texts began. */
+  /** Events that were known when the texts began. */
   #events: readonly AgentEvent[] = [];
   #notBeforeMs = 0;
 
@@ -46,7 +46,7 @@ export class Live {
 
   /** The last thought and message, unless a later event may have them already. */
   get written(): readonly LiveText[] {
-    // Both are read in any case, so that a component follows both.
+    // Both signals are read in any case, so that a component follows both.
     const written = writtenIn(this.texts.value);
     return this.#history.events.value === this.#events ? written : [];
   }

@@ -22,7 +22,7 @@ export interface GroupRows {
 /** Minimum length of a text that the service searches for. */
 export const minSought = 2;
 
-/** The text that was sought before the way back to the same filter. */
+/** Text that was searched for before the user went back to the same filter. */
 function soughtBefore(): string | undefined {
   const kept = sessionStorage.getItem('sought');
   const text = new URLSearchParams(location.search).get('q');
@@ -57,7 +57,7 @@ export class PageState {
 
   constructor({ hasUi }: { readonly hasUi: boolean }) {
     this.hasUi = hasUi;
-    // The way back from a place leads to the others.
+    // Stores the text, so that the way back from a match leads to the other matches.
     effect(() => {
       const { value } = this.sought;
       if (value === undefined) sessionStorage.removeItem('sought');

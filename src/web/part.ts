@@ -5,7 +5,6 @@ declare global {
   var conversationPage: { readonly parts: Readonly<Record<string, unknown>> };
 }
 
-/** The address of the script of a part, and the hash that it must have. */
 interface PartFile {
   readonly src: string;
   readonly integrity: string;

@@ -16,7 +16,7 @@ export class Row implements Searchable {
   readonly id: string;
   /** The order in a group: newest first. Never changes. */
   readonly sortKey: string;
-  /** Where the row goes once the list may move; undefined where it is in its place. */
+  /** Group to which the row moves once the list may move; undefined where it is in place. */
   readonly mark = signal<Group | 'gone' | undefined>(undefined);
   readonly action = signal<ActionState | undefined>(undefined);
   readonly #facts;

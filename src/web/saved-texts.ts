@@ -31,7 +31,7 @@ export class SavedTexts {
   open(owner: string): void {
     this.#key = `${this.#kind} of ${owner}`;
     this.items.value = this.#read();
-    // Another tab has changed them.
+    // Another tab has changed the texts.
     addEventListener('storage', ({ key }) => {
       if (key === this.#key) this.items.value = this.#read();
     });

@@ -44,7 +44,7 @@ export interface Around {
   /** The conversations that a resume would pause, as the quota forecasts; undefined: none. */
   readonly resumePauses?: string | undefined;
   readonly titleOf?: (id: string) => string | undefined;
-  /** The place of a waiting sandbox in the queue, as sentences. */
+  /** Position of a waiting sandbox in the queue, as sentences. */
   readonly placeOf?: (sandboxId: string) => string | undefined;
 }
 

@@ -199,7 +199,7 @@ export class ChangeStream {
   #hear(message: Message): void {
     switch (message.type) {
       case 'news':
-        // Without locks, each tab has its own.
+        // Without locks, each tab has its own stream.
         if (this.#source !== undefined) return;
         this.#holder = message.holder;
         this.#take(message.news);

@@ -253,7 +253,7 @@ function remedyOf({ code }: CreateError, facts: AdmissionFacts): string {
   }
 }
 
-/** Pure. Findings of other checks on the same dry run are left to them. */
+/** Pure. Other checks report their own findings of the same dry run. */
 export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
   const { dryRun, namespace } = facts;
   const refused = dryRun.errors

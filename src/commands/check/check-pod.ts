@@ -3,7 +3,6 @@ import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { NotTried, type Scene } from './check.ts';
 
-/** Time after which the kubelet ends a pod of a check. */
 const activeDeadlineSeconds = 240;
 
 export interface CheckPodOptions {

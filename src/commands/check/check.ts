@@ -71,7 +71,7 @@ export interface Scene extends Installation {
   readonly outward: OutwardRequests;
   /** Reason why TRUST_FILE can't be used; undefined: the file is used, or none is named. */
   readonly trustFileFailure: string | undefined;
-  /** How sandboxes reach what is outside, as the operator makes their pods. */
+  /** Access of sandboxes to hosts outside the cluster, as in the pods of the operator. */
   readonly sandboxOutward: SandboxOutward;
   /** Base URLs of git hosts by provider, without users. */
   readonly gitHosts: Readonly<Record<string, string>>;
@@ -98,7 +98,7 @@ export interface Check {
   readonly run: (scene: Scene, signal: AbortSignal) => Promise<Outcome>;
 }
 
-/** The chart with one value changed, as a command. */
+/** Command that changes one value of the chart. */
 export const withValue = (
   { release, releaseNamespace }: Pick<Installation, 'release' | 'releaseNamespace'>,
   setting: string,

@@ -100,7 +100,7 @@ interface PlannedTemplate {
   readonly runtimeClass?: string | undefined;
 }
 
-/** The chart's default template with default values, before it is made; a test compares them. */
+/** The chart's default template with default values, before its creation; a test compares both. */
 export const plannedTemplate = ({
   namespace,
   image,

@@ -15,7 +15,6 @@ import {
 import { checkPod, observePod } from './check-pod.ts';
 import { oneLine } from '../terminal.ts';
 
-/** Time for the pull of an image. */
 const pullMs = 90_000;
 
 export type ImageName = 'image' | 'defaultTemplate.image';

@@ -10,7 +10,7 @@ import {
 import { connectFailureOf, type ConnectFailure } from './outward-requests.ts';
 import { trustFileFindings } from './trust.ts';
 
-/** An answer of which nothing says whether it is of the proxy or of the host. */
+/** Answer that may be the proxy's or the host's. */
 interface Doubt {
   readonly kind: 'doubt';
   readonly status: number;

@@ -78,7 +78,6 @@ const stepPx = 240;
 /** The same width is in styles.css. */
 const narrow = '(max-width: 640px)';
 
-/** The part of an element that the window shows. */
 function useViewport(element: RefObject<HTMLElement | null>): ReadonlySignal<Viewport> {
   const viewport = useSignal<Viewport>({
     top: 0,

@@ -57,7 +57,6 @@ function Drawing({ text, label }: DrawingProps) {
 
 interface FileImageProps {
   readonly path: string;
-  /** The address of the bytes of the file as it is. */
   readonly address: string;
   readonly versions?: GitDiff;
 }

@@ -143,7 +143,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     readonly height: number;
     readonly atEnd: boolean;
   }>({ height: 0, atEnd: true });
-  // The search opens with a key, and the next one is already for its field.
+  // The search opens by a key press; the next key press already belongs to its field.
   useEffect(() => {
     void partOf('find').catch(() => undefined);
   }, []);

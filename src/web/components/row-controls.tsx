@@ -14,7 +14,7 @@ interface RowMenuProps {
   readonly onDelete: () => void;
 }
 
-/** A button that shows further ones. They vanish with Escape, and once the focus leaves them. */
+/** A button that shows further ones, which vanish with Escape and when they lose the focus. */
 function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
   const isOpen = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);

@@ -16,7 +16,7 @@ interface SuggestedFieldProps {
   readonly name: DraftField;
   readonly label: string;
   readonly placeholder: string;
-  /** Values for a text; a rejection shows none. */
+  /** Returns suggestions for a text; none are shown after a rejection. */
   readonly search?: (text: string, signal: AbortSignal) => Promise<readonly string[]>;
 }
 

@@ -314,7 +314,7 @@ function Files({ row, folder, onMessage }: FilesProps) {
 
 export function Changes({ row, onMessage }: ChangesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
-  // The page is scrolled to its end where the history is long.
+  // The page of a long history was scrolled to its end.
   useEffect(() => scrollTo({ top: 0 }), []);
   if (folder === undefined)
     return (
