@@ -26,10 +26,7 @@ export interface AgentIntroduction {
   readonly title: string | undefined;
 }
 
-/**
- * Receiver of an agent's webhooks: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with
- * the agent's session key.
- */
+/** Webhooks: POST `{baseUrl}/conversations` and `{baseUrl}/events/{id}` with the session key. */
 export interface AgentWebhook {
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -262,10 +259,7 @@ export interface AgentClient {
     [id: string, after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined],
     readonly AgentUserMessage[]
   >;
-  /**
-   * Reason of the last run's failure. Undefined for a conversation in status `error` means that the
-   * agent was killed during the run, which `run` continues.
-   */
+  /** Undefined in status `error`: the agent was killed during the run, which `run` continues. */
   readonly lastError: AgentCall<[id: string], AgentFailure | undefined>;
   /**
    * Result of the agent's work since the last user message, with the agent's whole last message;
@@ -280,9 +274,7 @@ export interface AgentClient {
   readonly runningConversations: AgentCall<[], readonly string[]>;
   /** Open question of the conversation, if any. Throws `busy` where it changes too fast to read. */
   readonly question: AgentCall<[id: string], AgentQuestion | undefined>;
-  /**
-   * Throws `refused` if another question, or none, is open. `question` shows an unknown outcome.
-   */
+  /** Throws `refused` if another question, or none, is open; `question` shows unknown outcomes. */
   readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;
   /**
    * Whether an approval in doubt has reached the agent, which no longer asks the question: false

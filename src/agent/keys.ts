@@ -87,9 +87,8 @@ export class SandboxKeys {
   }
 
   /**
-   * The key that the agent itself demands in `X-Session-API-Key`, constant for the life of the
-   * sandbox. Clients have a key of their own, which the gateway replaces by this one. Throws when
-   * `keyId` names no known master key.
+   * Key that the agent demands in `X-Session-API-Key`, constant for the life of the sandbox. The
+   * gateway puts it in place of clients' keys. Throws for an unknown `keyId`.
    */
   sessionKey(sandboxUid: string, keyId = this.currentKeyId): string {
     const known = this.#sessionKeys.get(keyId)?.get(sandboxUid);
@@ -104,9 +103,8 @@ export class SandboxKeys {
   }
 
   /**
-   * The session key that a client shows to the gateway: a reference to the API key that it was read
-   * with, then a MAC. The gateway accepts the session key only while that API key is valid, and a
-   * rotation changes it. Throws when `keyId` names no known master key.
+   * Session key that clients show to the gateway: a reference to the API key that read it, then a
+   * MAC. Valid only while that API key is, and until a rotation. Throws for an unknown `keyId`.
    */
   clientKey(
     sandboxUid: string,
@@ -170,8 +168,7 @@ export class SandboxKeys {
   }
 
   /**
-   * Key for the `initialise` call to a dormant agent, and for no other call: the pod's environment
-   * contains it, so the agent's shell can read it.
+   * Key for the `initialise` call alone: the agent's shell can read it in the pod's environment.
    */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
@@ -233,10 +230,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Password with which git in the shells of a sandbox reaches the git hosts through the gateway.
-   * The token is constant for the life of the sandbox and readable by each of its processes, so the
-   * gateway decides for each request what the sandbox may do. Throws when `keyId` names no known
-   * master key.
+   * Password of git in a sandbox for the git hosts behind the gateway. The token is constant for
+   * the life of the sandbox and readable by each of its processes, so the gateway decides for each
+   * request what the sandbox may do. Throws for an unknown `keyId`.
    */
   gitToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'git', keyId);
@@ -258,9 +254,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Token with which the agent of a sandbox reads the secrets of its conversations at the gateway.
-   * The token is constant for the life of the sandbox and readable by each of its processes, so the
-   * gateway decides for each request. Throws when `keyId` names no known master key.
+   * Constant token of a sandbox's agent for its conversations' secrets at the gateway. Every
+   * process of the sandbox can read it, so the gateway decides each request. Throws for an unknown
+   * `keyId`.
    */
   secretsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secrets', keyId);

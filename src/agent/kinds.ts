@@ -101,8 +101,7 @@ export const keepsQuestions = (
 ): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
 /**
- * Name of a sandbox's agent of the kind `acp`, by the rule of `agentKindOf`. Undefined for an agent
- * that the template names by a command, and for other kinds.
+ * Agent name of kind `acp` by the rule of `agentKindOf`; undefined for commands and other kinds.
  */
 export const agentNameOf = (
   { status }: Pick<Sandbox, 'status'>,

@@ -82,7 +82,7 @@ const lines = (text: string): string =>
 
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
-/** Secrets to hide, in one form. */
+/** Secrets to hide in one spelling: as they are, or as in JSON. */
 class Hidden {
   readonly secrets: readonly NamedSecret[];
   readonly finder: TextFinder;

@@ -20,9 +20,7 @@ export type SealContext =
 export interface Sealing {
   /** Seals a text under the current master key. The text is well-formed Unicode. */
   seal(text: string, context: SealContext): string;
-  /**
-   * Undefined: changed, of another context, or sealed under an unknown master key. Never throws.
-   */
+  /** Undefined: changed, of another context, or under an unknown master key. Never throws. */
   open(sealed: string, context: SealContext): string | undefined;
   /** Whether the text names the current master key. The text may still not open. */
   isCurrent(sealed: string): boolean;

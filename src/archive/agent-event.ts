@@ -99,10 +99,7 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
 
 export const idIn = (json: Buffer): unknown => parse(json.toString())?.id;
 
-/**
- * The texts among the fields of an event that is not parsed as a whole: 16 MiB of small or nested
- * values take the process seconds, and much memory.
- */
+/** Texts among the fields, without parsing all: 16 MiB of small values take seconds and memory. */
 function outerFields(text: Buffer): Fields | undefined {
   const members = membersOf(text);
   if (members === undefined) return undefined;

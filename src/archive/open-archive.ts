@@ -75,8 +75,7 @@ export class OpenArchive {
   }
 
   /**
-   * The frames of a segment from one to before another, by one read. Throws `ArchiveError` where a
-   * frame does not have the events that the head lists.
+   * Frames of a segment by one read. Throws `ArchiveError` for other events than the head lists.
    */
   async frames(
     segment: Segment,

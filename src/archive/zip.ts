@@ -116,9 +116,7 @@ function localHeader(file: Packed, at: number): Buffer {
   ]);
 }
 
-/**
- * @param offset Number of bytes before the file.
- */
+/** @param offset Number of bytes before the file. */
 export function directoryRecord(file: Packed, at: number, offset: number): Buffer {
   const isFar = offset >= max32;
   const version = isFar ? zip64Version : plainVersion;

@@ -73,10 +73,7 @@ export function checkPod(options: CheckPodOptions) {
   };
 }
 
-/**
- * Reads a pod again and again until `decide` says something, or for `forMs`; then undefined. Throws
- * `NotTried` when another process has deleted the pod.
- */
+/** Polls a pod until `decide` returns a value, or for `forMs`. Throws `NotTried` once deleted. */
 export async function observePod<T>(
   { client, clock, pollMs, namespace }: Scene,
   name: string,

@@ -40,9 +40,7 @@ export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutw
   claim: ownerless(buildClaim(specimenOf(template), template)),
 });
 
-/**
- * Admits a sandbox's pod and claim without storing them. Throws `NotTried` for a lack of rights.
- */
+/** Admits a sandbox's pod and claim without storing them. Throws `NotTried` if lacking rights. */
 export async function dryRunOf(
   client: KubeClient,
   { template, outward }: { readonly template: SandboxTemplate; readonly outward: SandboxOutward },
