@@ -87,7 +87,7 @@ export class AgentHttp {
       });
     const parsed = answer.safeParse(json);
     if (!parsed.success) {
-      // Only the first issue: all issues may be longer than the answer.
+      // The error names the first issue only: all issues may be longer than the answer.
       const [issue] = parsed.error.issues;
       const why = `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`;
       throw unexpected(status, new Error(why.slice(0, maxDetailLength)));

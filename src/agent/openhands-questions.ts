@@ -18,7 +18,7 @@ export interface RecentActions {
   readonly actions: readonly ActionEvent[];
   /** Whether older actions may wait as well. */
   readonly hasMore?: boolean;
-  /** Why no older action could be read. */
+  /** Reason why no older action could be read. */
   readonly problem?: string;
 }
 
@@ -45,7 +45,7 @@ export async function openQuestion(
     if (before.executionStatus !== 'waiting_for_confirmation') return undefined;
     const recent = await recentActions(api, endpoint, id, callOptions);
     const conversation = await read();
-    // The actions are those of the status only where nothing has happened between the reads.
+    // The actions belong to the status only if nothing has changed between the two reads.
     if (conversation.updatedAt === before.updatedAt) return questionOf({ conversation, ...recent });
     if (attempt === maxAttempts)
       throw new AgentError('busy', 'The conversation changes too fast to be read.');

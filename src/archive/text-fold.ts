@@ -42,7 +42,7 @@ const isAscii = (text: string): boolean => asciiWord.test(text);
 const lengthBefore = 60;
 const maxLength = 200;
 
-/** Up to 202 characters around the first match in one line, `…` where truncated; else undefined. */
+/** One line around the first match, at most 202 characters with `…`; undefined without a match. */
 export function snippetOf(source: string, query: TextQuery): string | undefined {
   const text = inOneLine(source);
   const place = folded(text).indexOf(query.text);

@@ -68,7 +68,7 @@ export const allChecks: readonly Check[] = [
 ];
 
 export interface CheckOptions extends ClusterOptions {
-  /** Before an installation, with the rights of the person. */
+  /** Checks the cluster before an installation, with the rights of the person. */
   readonly pre?: boolean;
   readonly output?: 'json';
   readonly image?: string;

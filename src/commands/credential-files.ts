@@ -95,7 +95,7 @@ export class CredentialFiles {
     return isCredentialName(name) ? this.#read(`${name}.${fileNameOf(owner)}`, parse) : 'absent';
   }
 
-  /** The shared credential alone. Never rejects. */
+  /** Credential for everybody, never an owner's own one. Never rejects. */
   async everybodysOf<T>(
     name: string,
     parse: (text: string) => T | undefined,

@@ -82,7 +82,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
       version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
-      // More than a sandbox that works needs, and few enough that one alone can't take them all.
+      // The limit exceeds the needs of a sandbox, and keeps one sandbox from taking all connections.
       maxConnectionsPerAddress: 128,
       notify: (notification: AgentNotification, owner: string) =>
         notifications.notify(notification, owner),

@@ -101,7 +101,7 @@ const certificatesFile = 'ca.crt';
 
 type Secrets = Pick<GitCredential, 'authorization' | 'token'>;
 
-/** From `user:password`, or a token alone; undefined for what is neither. */
+/** Secrets of a text `user:password`, or of a token alone; undefined for any other text. */
 export function secretsOf(text: string, provider: string): Secrets | undefined {
   const secret = secretLineOf(text);
   if (secret === undefined) return undefined;

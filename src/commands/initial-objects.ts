@@ -34,7 +34,7 @@ export const defaultQuota = (namespace: string): NewObject<ConversationQuota> =>
     onExceeded: 'PauseOldest',
     minActiveSeconds: 0,
     autoResume: 'All',
-    // Why these numbers: docs/sizing.md.
+    // The reasons for these numbers are in docs/sizing.md.
     maxConversations: 1_000,
     maxStoredBytes: 64 * 1024 * 1024,
     maxSandboxes: 100,

@@ -196,7 +196,7 @@ export async function localAgents(options: LocalAgentsOptions): Promise<LocalAge
   const [name, ...others] = agentsOf(options.config);
   const first = await localAgent(name, options, reference);
   const agents = [first];
-  // One after the other, because installers write their progress.
+  // Agents are installed one after the other, because installers write their progress.
   for (const other of others) agents.push(await localAgent(other, options, reference));
   return {
     // The reference agent stays: sandboxes of an earlier start may be made from its template.

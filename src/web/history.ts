@@ -48,7 +48,7 @@ export class History {
   /** The button whose page is being read. */
   readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
-  /** Why there are no further events to read; undefined where there may be. */
+  /** Reason why there are no further events to read; undefined where there may be some. */
   readonly absence = signal<string | undefined>(undefined);
   /** Entry to scroll to; undefined once the list has done so. */
   readonly target = signal<Target | undefined>(undefined);

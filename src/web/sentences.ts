@@ -105,7 +105,7 @@ function pullRequestsOf({ pr_number, pull_requests }: ConversationRecord): strin
     .join(', ');
 }
 
-/** Why the last answer had no effect, and what a person does about it. */
+/** Reason why the last answer had no effect, and what a person can do. */
 const lost = (conversation: Facts['conversation']): readonly string[] =>
   conversation === undefined || conversation.lost_answer === null
     ? []

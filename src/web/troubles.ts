@@ -68,7 +68,7 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
   ];
 }
 
-/** By how much the limit is exceeded; empty where it is not. */
+/** Text for the excess over a limit; empty where there is none. */
 const aboveLimit = (active: number | null, limit: number): string =>
   active !== null && active > limit ? `, ${active - limit} above it` : '';
 

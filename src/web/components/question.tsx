@@ -20,7 +20,7 @@ interface GivenAnswer {
 interface Reading extends Pick<Approval, 'id'> {
   /** Undefined while the service is asked, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
-  /** Why the text could not be read. */
+  /** Reason why the text could not be read. */
   readonly problem?: string;
 }
 

@@ -37,7 +37,7 @@ interface ReadFailure {
 class ServiceState {
   readonly overview = signal<OverviewRecord | undefined>(undefined);
   readonly failure = signal<ReadFailure | undefined>(undefined);
-  /** Whether the service has said that this session is no admin's. */
+  /** Whether the service has answered that the session has no role `admin`. */
   readonly isForbidden = signal(false);
   /** Time of the last good answer. */
   readAt: number | undefined;
