@@ -80,7 +80,7 @@ export class AgentHttp {
       });
     if (!isSuccess(status)) throw errorOf(status, text, secrets);
     const json = parseJson(text, hasExactNumbers ? parseExactly : JSON.parse);
-    // JSON.stringify would fail for a part of a value of too many levels.
+    // JSON.stringify, which later gets parts of the value, fails for too many levels.
     if (isDeeperThan(json, maxDepth))
       throw new AgentError('malformed', `The agent's answer has more than ${maxDepth} levels.`, {
         status,

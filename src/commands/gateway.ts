@@ -82,7 +82,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
       version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
-      // The limit exceeds the needs of a sandbox, and keeps one sandbox from taking all connections.
+      // Above the needs of one sandbox, and low enough that none can take all connections.
       maxConnectionsPerAddress: 128,
       notify: (notification: AgentNotification, owner: string) =>
         notifications.notify(notification, owner),

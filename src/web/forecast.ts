@@ -30,7 +30,7 @@ export function placeOf(
 ): string | undefined {
   const position = queue.indexOf(sandboxId) + 1;
   if (position === 0) return undefined;
-  // A full limit of the owner decides before the one of all owners.
+  // A full limit of the owner is named rather than a full limit of all owners.
   const allFull = quotas.filter((quota) => quota.active >= quota.limit);
   const full = allFull.find(({ scope }) => scope === 'Owner') ?? allFull[0];
   const place = `${ordinal(position)} of ${waiting}${full === undefined ? '' : `, quota ${full.name}`}.`;

@@ -80,7 +80,7 @@ export class Store {
     this.#seen ??= new Set();
   }
 
-  /** Removes what the snapshot has not brought. */
+  /** Removes the records that the snapshot has not contained. */
   endSnapshot(): void {
     const seen = this.#seen ?? new Set();
     this.#seen = undefined;

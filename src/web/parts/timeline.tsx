@@ -19,7 +19,7 @@ interface LoadedProps<T> {
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** The answer of the service at a path, or why it does not. */
+/** The answer of the service at a path, or the reason of its failure. */
 function Loaded<T>({ path, version, children }: LoadedProps<T>) {
   const data = useSignal<T | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
