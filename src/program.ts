@@ -8,10 +8,7 @@ import type { CreateKeyOptions } from './commands/keys.ts';
 import type { LoginLinkOptions } from './commands/login-link.ts';
 import { ConfigError } from './config/environment.ts';
 
-/**
- * Failures that a person can do something about are one line; everything else is a fault of ours
- * and shows where.
- */
+/** Failures that a person can fix are one line; any other one is a bug and shows its stack. */
 const explained = (error: unknown): string | undefined => {
   if (error instanceof CommandError || error instanceof ConfigError) return error.message;
   const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError', 'StoreError'];

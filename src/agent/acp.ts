@@ -21,8 +21,8 @@ import { acpApprovalSchema } from './wire.ts';
 type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
 
 /**
- * Client for the bridge to an agent that speaks the Agent Client Protocol. The bridge knows its
- * questions by id, stores an answer before it says so, and keeps both when it ends.
+ * Client for the bridge to an agent of the Agent Client Protocol. The bridge identifies its
+ * questions by id, stores an answer before it confirms the answer, and keeps both over a restart.
  */
 export class AcpClient extends OpenHandsClient {
   override async question(
@@ -47,7 +47,7 @@ export class AcpClient extends OpenHandsClient {
     });
   }
 
-  /** The bridge takes an answer again that it has, and refuses any other one. */
+  /** The bridge accepts an answer that it already has, and refuses any other one. */
   override async hadApproval(
     endpoint: AgentEndpoint,
     id: string,
@@ -81,7 +81,6 @@ const isShortened = (input: unknown): boolean =>
 /** Maximum characters of a title in earlier bridges. */
 const maxEarlierTitle = 1_000;
 
-/** The question of the bridge. */
 function acpQuestionOf({
   id,
   title,
@@ -104,8 +103,7 @@ function acpQuestionOf({
         name,
         kind: optionKind,
       })),
-    // Some agents have the command in the title alone. The bridge has hashed the whole call before
-    // it has hidden secrets in it.
+    // Some agents put the command only in the title. The bridge hashed the call with its secrets.
     callHash: callHashOf([tool, title, input ?? null, rawHash ?? null]),
     calls: [{ tool, kind, input: input ?? undefined, words: title }],
     hidden: hidden ?? undefined,
@@ -113,7 +111,7 @@ function acpQuestionOf({
   };
 }
 
-/** Whether a resource can hold the id as it is: an answer has to repeat it. */
+/** Whether a resource can store the id unchanged, because an answer has to repeat it. */
 const isStorable = (id: string): boolean => id !== '' && plainText(id, maxOptionLength) === id;
 
 type Variables = AgentContainer['env'];
@@ -136,7 +134,7 @@ function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContai
   const { agent = '', command, mode, env, mcpServers, allowAlways } = acp;
   const isCommand = agentName === undefined && command !== undefined;
   return variables({
-    // Both are always present, because the container of the template may have one of them.
+    // Both variables are always set, because the container of the template may have one of them.
     ACP_AGENT: isCommand ? '' : (agentName ?? agent),
     ACP_COMMAND: isCommand ? JSON.stringify(command) : '',
     ...(mode === undefined ? {} : { ACP_MODE: mode }),
@@ -148,10 +146,7 @@ function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContai
   });
 }
 
-/**
- * Definition of agents that speak the Agent Client Protocol behind the bridge of the reference
- * agent, which has the API of openhands-agent-server.
- */
+/** Agents of the Agent Client Protocol behind a bridge with the API of openhands-agent-server. */
 export const acp: AgentKindDefinition = {
   defaultPort: openhands.defaultPort,
   createClient: () => new AcpClient(),

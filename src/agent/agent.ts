@@ -5,7 +5,6 @@ import type { RunResult } from '../resources/run-result.ts';
 import type { AskedCalls } from './question-text.ts';
 import type { AcpSettings } from '../resources/acp-settings.ts';
 
-/** Address, session key and protocol of the agent of one sandbox. */
 export interface AgentEndpoint {
   /** `http://ip:port`, no path. */
   readonly baseUrl: string;
@@ -21,31 +20,25 @@ export interface AgentEndpoint {
  */
 export type AgentState = 'unreachable' | 'dormant' | 'ready';
 
-/** An agent names itself when it gets its keys. */
+/** Name that an agent reports when it gets its keys. */
 export interface AgentIntroduction {
-  /** Name for people, safe to store and to show; undefined for an agent that says none. */
+  /** Display name, safe to store and to show; undefined for an agent that reports none. */
   readonly title: string | undefined;
 }
 
-/**
- * Receiver of an agent's webhooks: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with
- * the agent's session key.
- */
+/** Webhooks: POST `{baseUrl}/conversations` and `{baseUrl}/events/{id}` with the session key. */
 export interface AgentWebhook {
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Maximum events in one request. */
   readonly eventBufferSize?: number;
-  /** Delay before an event is sent that is alone in its request. */
+  /** Delay before a request with only one event. */
   readonly flushDelaySeconds?: number;
   /** Maximum retries of one request that the receiver has not accepted. */
   readonly retries?: number;
   /** Delay before each retry; whole seconds. */
   readonly retryDelaySeconds?: number;
-  /**
-   * Maximum events and bytes that the agent keeps while the receiver is away; the agent drops the
-   * oldest events beyond them.
-   */
+  /** Maximum queue while the receiver is unreachable; the agent drops older events beyond it. */
   readonly maxQueuedEvents?: number;
   readonly maxQueuedBytes?: number;
   /** Maximum bytes of one request, unless a single event is larger. */
@@ -59,16 +52,13 @@ export interface AgentInit {
   /** Absolute paths on the sandbox's volume. Absent: the paths of the agent's environment. */
   readonly conversationsPath?: string;
   readonly bashEventsDir?: string;
-  /** For the agent and the commands that it runs. */
+  /** Environment of the agent and of the commands that it runs. */
   readonly env: Readonly<Record<string, string>>;
   readonly webhooks?: readonly AgentWebhook[];
 }
 
 export interface AgentCommand {
-  /**
-   * Program for /bin/sh, which may be dash. The agent stores the text in clear, so the text never
-   * contains a secret.
-   */
+  /** Program for /bin/sh, which may be dash. The agent stores the text in clear: no secrets. */
   readonly command: string;
   /** Absent: the agent's own working directory. */
   readonly cwd?: string;
@@ -78,7 +68,7 @@ export interface AgentCommand {
 export interface AgentCommandResult {
   /** -1 when the command timed out or could not be started. */
   readonly exitCode: number;
-  /** The last 64 KiB. */
+  /** Last 64 KiB of the output. */
   readonly stdout: string;
   readonly stderr: string;
   readonly timedOut: boolean;
@@ -90,7 +80,7 @@ export interface AgentContent {
   readonly imageUrls?: readonly string[] | undefined;
 }
 
-/** A Conversation's `spec.initialMessage` is one. */
+/** Message of a user, such as a Conversation's `spec.initialMessage`. */
 export interface AgentMessage {
   readonly role?: 'user' | 'system' | 'assistant';
   readonly content: readonly AgentContent[];
@@ -104,10 +94,7 @@ export interface AgentLlm {
   readonly apiKey?: string | undefined;
 }
 
-/**
- * A server of the Model Context Protocol: one that the agent connects to, or one that it starts.
- * The values of headers and environment are secrets.
- */
+/** MCP server with an address, or with a command to start. Headers and environment are secrets. */
 export type AgentMcpServer = { readonly name: string } & (
   | {
       readonly url: string;
@@ -133,27 +120,18 @@ export interface AgentSecret {
 export interface NewAgentConversation {
   /** A UUID, with or without dashes. */
   readonly id: string;
-  /**
-   * UID of the resource. The client rejects a conversation that the agent knows under the same id
-   * and another UID.
-   */
+  /** UID of the resource. The client rejects a conversation that has this id and another UID. */
   readonly uid?: string | undefined;
   readonly workingDir: string;
   readonly message?: AgentMessage | undefined;
-  /**
-   * Absent: the default model of the agent. The call fails with `unconfigured` when the agent has
-   * none.
-   */
+  /** Absent: the agent's default model; without one the call fails with `unconfigured`. */
   readonly llm?: AgentLlm | undefined;
   readonly systemMessageSuffix?: string | undefined;
-  /**
-   * Names of the tools. Absent: the agent's choice. The client rejects a tool that the agent does
-   * not have.
-   */
+  /** Names of tools. Absent: the agent's choice. The client rejects a tool that the agent lacks. */
   readonly tools?: readonly string[] | undefined;
   /** Absent: the agent's choice. */
   readonly confirmationPolicy?: ConfirmationPolicy | undefined;
-  /** Steps that a run may take. Absent: the agent's choice. */
+  /** Maximum steps of a run. Absent: the agent's choice. */
   readonly maxIterations?: number | undefined;
   /** Result of `hookConfig`. */
   readonly hookConfig?: Readonly<Record<string, unknown>> | undefined;
@@ -183,7 +161,7 @@ export interface AgentConversation {
   readonly updatedAt: string | undefined;
   /** Undefined while no message has arrived. */
   readonly lastUserMessageId: string | undefined;
-  /** True: the agent still asks its question after its container has ended. Absent: it may not. */
+  /** True: the agent still asks its question after a restart of its container. Absent: unknown. */
   readonly keepsQuestions?: boolean;
   /** Summed over all models used; undefined before the first model call. */
   readonly metrics: AgentMetrics | undefined;
@@ -200,10 +178,7 @@ export interface AgentFailure {
 
 export interface AgentUserMessage {
   readonly id: string;
-  /**
-   * The agent's local time, without a zone. Only comparisons with other events of the same agent
-   * are valid.
-   */
+  /** Local time of the agent without a zone, comparable only with events of the same agent. */
   readonly timestamp: string;
   readonly text: string;
 }
@@ -211,14 +186,13 @@ export interface AgentUserMessage {
 /** Question of an agent whether it may use its tools, with the calls as the agent has sent them. */
 export type AgentQuestion = Pick<Approval, 'id' | 'kind' | 'options' | 'callHash'> & AskedCalls;
 
-/** Answer to the question with this id. */
 export interface AgentAnswer {
   readonly questionId: string;
   /** Whether the tools run. */
   readonly accept: boolean;
   /** An option of the question. Absent: the agent's turn is cancelled. */
   readonly option?: string | undefined;
-  /** The model reads the reason of a rejection. */
+  /** Reason of a rejection, which the model reads. */
   readonly reason?: string | undefined;
 }
 
@@ -226,7 +200,6 @@ export interface AgentCallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A call to the agent of an endpoint: what it needs, and what it returns. */
 type AgentCall<Needs extends readonly unknown[], Result> = (
   endpoint: AgentEndpoint,
   ...rest: [...Needs, options?: AgentCallOptions]
@@ -239,12 +212,9 @@ type AgentCall<Needs extends readonly unknown[], Result> = (
 export interface AgentClient {
   /** Never throws for an agent that does not answer. No key needed. */
   readonly probe: AgentCall<[], AgentState>;
-  /**
-   * Succeeds also when the agent has this session key already, or has keys from its environment:
-   * then with undefined.
-   */
+  /** Undefined: the agent already had this session key, or has keys from its environment. */
   readonly initialise: AgentCall<[init: AgentInit], AgentIntroduction | undefined>;
-  /** A failing command is a result. Aborting does not stop the command. */
+  /** A command with a non-zero exit code does not throw. Aborting does not stop the command. */
   readonly execute: AgentCall<[command: AgentCommand], AgentCommandResult>;
   /** Writes a small file whole, and the folders above it. `path` is absolute, in the sandbox. */
   readonly writeFile: AgentCall<[path: string, text: string], void>;
@@ -269,10 +239,7 @@ export interface AgentClient {
     [ids: readonly string[]],
     readonly (AgentConversation | undefined)[]
   >;
-  /**
-   * Starts or continues a run; does nothing when one is running or finished. `busy` means too many
-   * runs: retry later.
-   */
+  /** Starts or continues a run; no effect on a running or finished one. `busy`: too many runs. */
   readonly run: AgentCall<[id: string], void>;
   /** Kills the running tool call and pauses; nothing happens when nothing runs. */
   readonly interrupt: AgentCall<[id: string], void>;
@@ -292,49 +259,31 @@ export interface AgentClient {
     [id: string, after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined],
     readonly AgentUserMessage[]
   >;
-  /**
-   * Reason of the last run's failure. Undefined for a conversation in status `error` means that the
-   * agent was killed during the run, which `run` continues.
-   */
+  /** Undefined in status `error`: the agent was killed during the run, which `run` continues. */
   readonly lastError: AgentCall<[id: string], AgentFailure | undefined>;
   /**
-   * Result of what the agent has done since the last message of its user, with the agent's whole
-   * last message; undefined where the agent has done nothing yet. `conversation` is the report of a
-   * run that is over.
+   * Result of the agent's work since the last user message, with the agent's whole last message;
+   * undefined where the agent has done nothing yet. `conversation` reports a run that is over.
    */
   readonly lastResult: AgentCall<[conversation: AgentConversation], RunResult | undefined>;
-  /**
-   * The conversation uses this model and key from its next model call on. A run under way
-   * continues.
-   */
+  /** Sets the model and key from the next model call on. A run under way continues. */
   readonly useLlm: AgentCall<[id: string, llm: AgentLlm], void>;
   /** `needsModel`: the agent has no default model, so that each conversation names one. */
   readonly serverInfo: AgentCall<[], { readonly needsModel: boolean }>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
   readonly runningConversations: AgentCall<[], readonly string[]>;
-  /**
-   * The question for which the conversation waits; undefined when it waits for none. Throws `busy`
-   * for a conversation that changes too fast to be read.
-   */
+  /** Open question of the conversation, if any. Throws `busy` where it changes too fast to read. */
   readonly question: AgentCall<[id: string], AgentQuestion | undefined>;
-  /**
-   * Answers a question. Throws `refused` when the agent asks another one, or none. The outcome of a
-   * call without an answer shows in `question`.
-   */
+  /** Throws `refused` if another question, or none, is open; `question` shows unknown outcomes. */
   readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;
   /**
    * Whether an approval in doubt has reached the agent, which no longer asks the question: false
    * where its calls were rejected, or where the agent knows no such answer.
    */
   readonly hadApproval: AgentCall<[id: string, answer: AgentAnswer], boolean>;
-  /**
-   * Ids (32 hex digits) of the conversations whose question the agent forgets when it ends.
-   */
+  /** Ids (32 hex digits) of the conversations whose question is lost when the agent ends. */
   readonly losableQuestions: AgentCall<[], readonly string[]>;
-  /**
-   * Rejects the actions that wait for a confirmation: then the conversation is `idle`, and the
-   * model learns the reason when it runs.
-   */
+  /** Rejects the pending actions. The conversation is `idle` then; its next run has the reason. */
   readonly rejectPending: AgentCall<[id: string, reason: string], void>;
   close(): Promise<void>;
 }
@@ -350,10 +299,7 @@ interface AgentProbe {
 
 /** Fields of the agent's container in addition to the template's. */
 export interface AgentContainer {
-  /**
-   * Overrides the template's environment. Readers of the pod and its processes see the values: no
-   * secrets.
-   */
+  /** Overrides the template's environment. Readers of the pod see the values: no secrets. */
   readonly env: readonly { readonly name: string; readonly value: string }[];
   /** Probes for a template that has none. */
   readonly startupProbe: AgentProbe;
@@ -363,15 +309,14 @@ export interface AgentContainer {
 
 export interface AgentContainerOptions {
   readonly port: number;
-  /** Where the volume is mounted. */
+  /** Mount path of the volume. */
   readonly workingDir: string;
   /** A folder on the volume for the agent's own state. */
   readonly stateDir: string;
   /** Key that authenticates the operator's `initialise` call to the agent, and no other call. */
   readonly bootstrapKey: string;
-  /** Name of an agent of the kind `acp` that the sandbox keeps. Absent: the template's agent. */
+  /** Name of the agent of the kind `acp` that the sandbox stores. Absent: the template's agent. */
   readonly agentName?: string | undefined;
-  /** Settings of the template for an agent of the kind `acp`. */
   readonly acp?: AcpSettings | undefined;
 }
 

@@ -1,9 +1,6 @@
-/** The API keys of models, by the names that templates call them. */
+/** API keys of models, by the names that templates use. */
 export interface AgentCredentials {
-  /**
-   * An owner's own key of that name, else everybody's, as it is now: a secret. Undefined: there is
-   * none that can be used. Never rejects.
-   */
+  /** Current key (a secret) of the owner, else the shared one; undefined: none. Never rejects. */
   of(owner: string, name: string): Promise<string | undefined>;
 }
 

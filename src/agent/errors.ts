@@ -5,7 +5,6 @@ export const agentErrorCodes = [
   'timeout',
   /** The connection broke after the request had gone out. */
   'connection-lost',
-  /** The caller's signal was aborted. */
   'aborted',
   /** The agent does not know the key. */
   'unauthorized',
@@ -16,9 +15,7 @@ export const agentErrorCodes = [
   'refused',
   /** The agent needs a model for the conversation, and none is configured. */
   'unconfigured',
-  /**
-   * Not now: too many runs, or a create call for the same conversation that may still be under way.
-   */
+  /** Too many runs, or an earlier create call of the conversation may still be under way. */
   'busy',
   /** 5xx: the agent may have executed the request. */
   'failed',
@@ -36,14 +33,11 @@ const unknownOutcomes: ReadonlySet<AgentErrorCode> = new Set([
   'malformed',
 ]);
 
-/**
- * A call to an agent that did not succeed. The message is safe to show to the sandbox's owner; the
- * cause is for logs.
- */
+/** Failed call to an agent. Owners of the sandbox may see the message; the cause is for logs. */
 export class AgentError extends Error {
   override readonly name = 'AgentError';
   readonly code: AgentErrorCode;
-  /** The HTTP status, where there was an answer. */
+  /** HTTP status; undefined without an answer. */
   readonly status: number | undefined;
 
   constructor(
@@ -62,6 +56,5 @@ export class AgentError extends Error {
   }
 }
 
-/** Whether a call to an agent failed with one of these codes. */
 export const isAgentError = (error: unknown, ...codes: AgentErrorCode[]): error is AgentError =>
   error instanceof AgentError && codes.includes(error.code);

@@ -16,18 +16,17 @@ export const contentText = (content: unknown): string =>
         .filter((text) => text !== '')
         .join('\n');
 
-/** The treatment of the events of one kind. */
 interface EventKind {
-  /** How the page shows them; `hidden`: not at all, or as another event's result. */
+  /** How the page shows the events; `hidden`: not at all, or as the result of another event. */
   readonly shown:
     'message' | 'action' | 'call' | 'failure' | 'interruption' | 'prompt' | 'state' | 'hidden';
-  /** Set where the event is the result of an action; an `observed` one says itself how it ended. */
+  /** Set for the result of an action; `observed`: the event itself has the outcome. */
   readonly result?: 'observed' | 'failed' | 'rejected';
-  /** Whether a search does not find their texts; absent: it does. */
+  /** Whether searches skip the texts of these events. Absent: false. */
   readonly isUnsearched?: boolean;
 }
 
-/** Every kind of events that people read, by its name. The page shows any other one as JSON. */
+/** Kinds of events that people read, by name. The page shows any other kind as JSON. */
 export const eventKinds = {
   MessageEvent: { shown: 'message' },
   ActionEvent: { shown: 'action' },
@@ -38,16 +37,15 @@ export const eventKinds = {
   ConversationErrorEvent: { shown: 'failure' },
   PauseEvent: { shown: 'interruption' },
   InterruptEvent: { shown: 'interruption' },
-  // Every conversation has it.
+  // Every conversation has such an event.
   SystemPromptEvent: { shown: 'prompt', isUnsearched: true },
-  // The row of its key says more.
+  // `stateKinds` says how an event with a known key is shown.
   ConversationStateUpdateEvent: { shown: 'state' },
 } satisfies Readonly<Record<string, EventKind>>;
 
-/** The treatment of one state of a run. */
 interface StateKind {
   readonly shown: 'notice' | 'problem' | 'folded';
-  /** The name of what is folded. */
+  /** Title of the folded value. */
   readonly name?: string;
   /** The part of the value that the page shows; undefined: nothing. */
   readonly valueOf: (value: unknown) => unknown;
@@ -63,9 +61,7 @@ const planText = (plan: unknown): string =>
     })
     .join('\n');
 
-/**
- * The states of a run that people read, by the keys of their events; all others are of programs.
- */
+/** Run states that people read, by the keys of their events; all other states are for programs. */
 const stateKinds: Readonly<Record<string, StateKind>> = {
   acp_session_lost: {
     shown: 'problem',
@@ -93,23 +89,21 @@ const stateKinds: Readonly<Record<string, StateKind>> = {
 const kinds: ReadonlyMap<unknown, EventKind> = new Map(Object.entries(eventKinds));
 const states: ReadonlyMap<unknown, StateKind> = new Map(Object.entries(stateKinds));
 
-/** The row of an event's kind; undefined for a kind that has none. */
 export const eventKindOf = ({ kind }: { readonly kind?: unknown }): EventKind | undefined =>
   kinds.get(kind);
-/** The row of the key of an event of state; undefined for a state that only programs read. */
+/** Treatment of a state event by its key; undefined for a state that only programs read. */
 export const stateKindOf = ({ key }: AgentEvent): StateKind | undefined => states.get(key);
 
-/** Whether a search finds the texts of an event. */
 export function isSearched(event: AgentEvent): boolean {
   const kind = eventKindOf(event);
   const row = kind?.shown === 'state' ? (stateKindOf(event) ?? { isUnsearched: true }) : kind;
   return row?.isUnsearched !== true;
 }
 
-/** Whether an action of this kind is no call of a tool, but the last message of the agent. */
+/** Whether an action is the last message of the agent instead of a tool call. */
 export const isLastMessage = (action: unknown): boolean =>
   action === 'FinishAction' || action === 'MessageAction';
 
-/** Whether an exit code is that of a failure: -1 is that of a command which still runs. */
+/** Whether an exit code is a failure; a command that still runs has -1. */
 export const isFailureCode = (exitCode: unknown): exitCode is number =>
   typeof exitCode === 'number' && exitCode !== 0 && exitCode !== -1;

@@ -17,12 +17,12 @@ export type EventQuery = Readonly<Record<string, string | number>>;
 
 export interface EventRead {
   readonly conversation: string;
-  /** Id of the event, of which nothing is known. */
+  /** Id of the event, not validated. */
   readonly event: string;
   readonly maxBytes: number;
 }
 
-/** Names beside those of events in the path of the agent, and steps to its other paths. */
+/** Path segments that are no event ids: other paths of the agent's API, and relative ones. */
 const otherNames: ReadonlySet<string> = new Set(['', '.', '..', 'search', 'count']);
 const isEventName = (id: string): boolean => id.isWellFormed() && !otherNames.has(id);
 
@@ -34,10 +34,7 @@ export class AgentEvents {
     this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
   }
 
-  /**
-   * A page of events: the JSON of the agent, not validated. The caller reads or destroys the
-   * stream.
-   */
+  /** A page of events: unvalidated JSON of the agent. The caller reads or destroys the stream. */
   async search(
     endpoint: AgentEndpoint,
     id: string,
@@ -77,8 +74,8 @@ export class AgentEvents {
   }
 
   /**
-   * The texts that grow now and that no event has yet, since the cursor of an earlier answer.
-   * Undefined where the agent reports nothing of it, or does not know the conversation.
+   * Growing texts that no event has yet, since the cursor of an earlier answer. Undefined where the
+   * agent does not report them, or does not know the conversation.
    */
   async live(
     endpoint: AgentEndpoint,
@@ -101,7 +98,6 @@ export class AgentEvents {
   }
 }
 
-/** Maximum bytes of one answer of an agent. */
 const maxLiveBytes = 2 * 1024 * 1024;
 const maxItems = 16;
 const maxCursorLength = 512;
@@ -135,7 +131,7 @@ const liveItemSchema = z.object({
   text: z.string().describe('The part, without the secrets that the service knows.'),
 });
 
-/** Parts of the texts that grow in a conversation, and that no event has yet. */
+/** Parts of the growing texts of a conversation, which no event has yet. */
 export const liveSchema = z.object({
   items: z.array(liveItemSchema).max(maxItems),
   cursor: liveCursor

@@ -9,10 +9,7 @@ interface SourceTextJson {
 const json = JSON as unknown as SourceTextJson;
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/**
- * Maximum numbers that JSON.stringify would write in another way: seconds are needed for a million
- * of them, and no person can read a tool call that has as many as this.
- */
+/** Maximum numbers that are kept as written: a million take seconds, and nobody reads them all. */
 const maxNumbers = 10_000;
 
 /**

@@ -34,7 +34,7 @@ interface Sending extends AgentReading {
 export interface AgentRequest<T> extends Sending {
   readonly answer: z.ZodType<T>;
   readonly maxBodyBytes?: number;
-  /** Whether numbers are as in `parseExactly`. */
+  /** Whether `parseExactly` parses the answer. */
   readonly hasExactNumbers?: boolean;
   /** Secrets that the client removes from error messages. */
   readonly secrets?: readonly string[];
@@ -52,10 +52,7 @@ const maxDetailLength = 512;
 /** Maximum bytes of an error body that the client reads. */
 const maxSearchedLength = 8192;
 
-/**
- * Default idle times of connections. For reads the time is longer than the 4 s between two polls of
- * a run, because a connection costs more than a poll.
- */
+/** Default idle times. For reads, above the 4 s between polls: a connection costs more than one. */
 export const defaultKeepAlive: KeepAlive = { readsMs: 4500, writesMs: 3000 };
 
 export interface AgentHttpOptions {
@@ -64,10 +61,7 @@ export interface AgentHttpOptions {
   readonly keepAlive?: KeepAlive | undefined;
 }
 
-/**
- * Calls to agents. The client follows no redirect, because an agent could redirect the operator
- * anywhere.
- */
+/** Calls to agents. Follows no redirect: an agent could redirect the operator anywhere. */
 export class AgentHttp {
   readonly #client: BoundedClient;
 
@@ -86,14 +80,14 @@ export class AgentHttp {
       });
     if (!isSuccess(status)) throw errorOf(status, text, secrets);
     const json = parseJson(text, hasExactNumbers ? parseExactly : JSON.parse);
-    // JSON.stringify would fail for a part of a value of too many levels.
+    // JSON.stringify, which later gets parts of the value, fails for too many levels.
     if (isDeeperThan(json, maxDepth))
       throw new AgentError('malformed', `The agent's answer has more than ${maxDepth} levels.`, {
         status,
       });
     const parsed = answer.safeParse(json);
     if (!parsed.success) {
-      // Only the first issue: all issues may be longer than the answer.
+      // The error names the first issue only: all issues may be longer than the answer.
       const [issue] = parsed.error.issues;
       const why = `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`;
       throw unexpected(status, new Error(why.slice(0, maxDetailLength)));
@@ -105,10 +99,7 @@ export class AgentHttp {
     await this.#client.close();
   }
 
-  /**
-   * Returns the body of a 2xx answer with JSON as a stream; the deadline includes all of it. The
-   * caller reads or destroys the stream.
-   */
+  /** Stream of a 2xx answer's JSON within the deadline. The caller reads or destroys the stream. */
   async open(baseUrl: string, options: AgentReading): Promise<Readable> {
     try {
       const { status, headers, body, text } = await this.#client.open(

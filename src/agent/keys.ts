@@ -11,7 +11,6 @@ import { uuidOfBytes } from '../resources/ids.ts';
 type Purpose =
   'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools' | 'secrets';
 
-/** A repository of a git host, as a conversation or a request of git names it. */
 export interface RepositoryAddress {
   readonly provider: string;
   /** owner/name, without `.git`. */
@@ -20,16 +19,13 @@ export interface RepositoryAddress {
 
 /** Inputs of a client's session key in addition to the sandbox. */
 export interface ClientGrant {
-  /** UID of the API key whose reader is shown the session key. */
+  /** UID of the API key whose holder receives the session key. */
   readonly apiKeyUid: string;
   /** Number of rotations of the sandbox's session keys. */
   readonly generation: number;
 }
 
-/**
- * Minimum length of a master key: the length of a random 256 bit key in base64, which cannot be
- * guessed.
- */
+/** Minimum length of a master key: a random 256 bit key in base64, which cannot be guessed. */
 const minMasterKeyBytes = 32;
 /** Maximum cached keys, some 200 bytes each: every answer about a running sandbox contains one. */
 const maxRemembered = 20_000;
@@ -51,10 +47,7 @@ interface ClientKey {
  */
 export class SandboxKeys {
   #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
-  /**
-   * Keys by the id of the master key and the UID of the sandbox. Nested maps are faster than a
-   * concatenated key.
-   */
+  /** Keys by master key id and sandbox UID. Nested maps are faster than a concatenated key. */
   readonly #sessionKeys = new Map<string, Map<string, string>>();
   /** Session keys by the UID of the API key and the UID of the sandbox. */
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
@@ -73,10 +66,7 @@ export class SandboxKeys {
     return this.#currentKeyId;
   }
 
-  /**
-   * Replaces the master keys, under the rules of the constructor. Throws, and keeps the present
-   * ones, when the new ones are invalid.
-   */
+  /** Replaces the master keys. Invalid keys throw as in the constructor and change nothing. */
   replace(masterKeys: readonly Buffer[]): void {
     const [current] = masterKeys;
     if (current === undefined) throw new Error('at least one master key is needed');
@@ -97,9 +87,8 @@ export class SandboxKeys {
   }
 
   /**
-   * The key that the agent itself demands in `X-Session-API-Key`, constant for the life of the
-   * sandbox. Clients have a key of their own, which the gateway replaces by this one. Throws when
-   * `keyId` names no known master key.
+   * Key that the agent demands in `X-Session-API-Key`, constant for the life of the sandbox. The
+   * gateway puts it in place of clients' keys. Throws for an unknown `keyId`.
    */
   sessionKey(sandboxUid: string, keyId = this.currentKeyId): string {
     const known = this.#sessionKeys.get(keyId)?.get(sandboxUid);
@@ -109,15 +98,13 @@ export class SandboxKeys {
     return key;
   }
 
-  /** Whether the master key with this id is known. */
   knows(keyId = this.currentKeyId): boolean {
     return this.#masterKeys.has(keyId);
   }
 
   /**
-   * The session key that a client shows to the gateway: a reference to the API key that it was read
-   * with, then a MAC. The gateway accepts the session key only while that API key is valid, and a
-   * rotation changes it. Throws when `keyId` names no known master key.
+   * Session key that clients show to the gateway: a reference to the API key that read it, then a
+   * MAC. Valid only while that API key is, and until a rotation. Throws for an unknown `keyId`.
    */
   clientKey(
     sandboxUid: string,
@@ -148,10 +135,7 @@ export class SandboxKeys {
     });
   }
 
-  /**
-   * Keys of 32 bytes that seal the sessions of people in browsers: one for each master key, the
-   * current one first.
-   */
+  /** Keys of 32 bytes that seal browser sessions: one per master key, the current one first. */
   sessionSealKeys(): readonly Buffer[] {
     return Array.from(this.#masterKeys.values(), (masterKey) =>
       createHmac('sha256', masterKey).update('browser-sessions').digest(),
@@ -184,30 +168,23 @@ export class SandboxKeys {
   }
 
   /**
-   * Key for the `initialise` call to a dormant agent, and for no other call: the pod's environment
-   * contains it, so the agent's shell can read it.
+   * Key for the `initialise` call alone: the agent's shell can read it in the pod's environment.
    */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
 
-  /**
-   * Key with which gateways send agent notifications to operators, and no other request: the same
-   * for all gateways.
-   */
+  /** Key of the requests that notify operators, and of no others: the same for all gateways. */
   notificationKey(): string {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /**
-   * Whether the candidate is the notification key under any master key. The comparison takes
-   * constant time.
-   */
+  /** Whether the candidate is the notification key under any master key, in constant time. */
   acceptsNotificationKey(candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }
 
-  /** Whether the candidate is what any master key gives; compares all of them in constant time. */
+  /** Whether any master key gives the candidate; compares all of them in constant time. */
   #isAny(candidate: string, textOf: (keyId: string) => string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -237,10 +214,7 @@ export class SandboxKeys {
     return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), address, end)}`;
   }
 
-  /**
-   * Whether the ticket belongs to the sandbox and the repository and has not expired. The
-   * comparison takes constant time.
-   */
+  /** Whether a ticket is unexpired and of this sandbox and repository, in constant time. */
   acceptsCloneTicket(
     sandboxUid: string,
     address: RepositoryAddress,
@@ -256,27 +230,20 @@ export class SandboxKeys {
   }
 
   /**
-   * Password with which git in the shells of a sandbox reaches the git hosts through the gateway.
-   * The token is constant for the life of the sandbox and readable by each of its processes, so the
-   * gateway decides for each request what the sandbox may do. Throws when `keyId` names no known
-   * master key.
+   * Password of git in a sandbox for the git hosts behind the gateway. The token is constant for
+   * the life of the sandbox and readable by each of its processes, so the gateway decides for each
+   * request what the sandbox may do. Throws for an unknown `keyId`.
    */
   gitToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'git', keyId);
   }
 
-  /**
-   * Whether the candidate is the git token of the sandbox under any master key. The comparison
-   * takes constant time.
-   */
+  /** Whether the candidate is the sandbox's git token under any master key, in constant time. */
   acceptsGitToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
 
-  /**
-   * Token with which the agent of a sandbox calls the tools of the gateway. The token is constant
-   * for the life of the sandbox. Throws when `keyId` names no known master key.
-   */
+  /** Constant token of a sandbox's agent for the gateway's tools. Throws for an unknown `keyId`. */
   toolsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'tools', keyId);
   }
@@ -287,18 +254,15 @@ export class SandboxKeys {
   }
 
   /**
-   * Token with which the agent of a sandbox reads the secrets of its conversations at the gateway.
-   * The token is constant for the life of the sandbox and readable by each of its processes, so the
-   * gateway decides for each request. Throws when `keyId` names no known master key.
+   * Constant token of a sandbox's agent for its conversations' secrets at the gateway. Every
+   * process of the sandbox can read it, so the gateway decides each request. Throws for an unknown
+   * `keyId`.
    */
   secretsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secrets', keyId);
   }
 
-  /**
-   * Whether the candidate is the secrets token of the sandbox under any master key. The comparison
-   * takes constant time.
-   */
+  /** Whether the candidate is the sandbox's secrets token under any master key; constant time. */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
   }
@@ -335,20 +299,16 @@ const ticketMac = (key: string, { provider, repository }: RepositoryAddress, end
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 const referenceLength = 16;
-/** Names an API key within a session key, by 96 bits of a hash of its uid. Not secret. */
+/** Reference to an API key within a session key: 96 bits of a hash of its UID. Not secret. */
 export const sessionReferenceOf = (apiKeyUid: string): string =>
   createHash('sha256').update(apiKeyUid).digest('base64url').slice(0, referenceLength);
-/** The reference that a client's session key begins with. */
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
-/**
- * The input has no slash, unlike the inputs of sandboxes' keys: the notification key equals none of
- * them.
- */
+/** The input has no slash, unlike those of sandboxes, so that no sandbox's key equals this one. */
 const notificationKeyOf = (masterKey: KeyObject): string =>
   createHmac('sha256', masterKey).update('notifications').digest('base64url');
 
-/** HKDF, unlike the derivations of sandboxes' keys: none of them gives the same key. */
+/** HKDF, unlike the derivations of sandboxes' keys, so that none of them gives the same key. */
 const sealKeyOf = (masterKey: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', masterKey, '', 'owner-settings/v1', 32));
 

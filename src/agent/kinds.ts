@@ -15,10 +15,7 @@ import type { SandboxKeys } from './keys.ts';
 
 export const defaultAgentPort = 8000;
 
-/**
- * How to reach the agent of a sandbox; undefined while it has no pod with an address. The address
- * comes from the resource alone.
- */
+/** Endpoint of a sandbox's agent by the resource alone; undefined while no pod has an address. */
 export function agentEndpointOf(
   sandbox: Sandbox,
   keys: Pick<SandboxKeys, 'sessionKey'>,
@@ -87,29 +84,24 @@ export class ClientOfKinds implements AgentClient {
 
 export const kindDefinitions: Readonly<Record<AgentKind, AgentKindDefinition>> = { openhands, acp };
 
-/** A client for agents of every kind; the endpoint names the kind. */
 export const createAgentClient = (): ClientOfKinds =>
   new ClientOfKinds(
     new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])),
   );
 
-/**
- * Kind of a sandbox's agent: the kind of the sandbox's first pod, or before that the template's.
- */
+/** Kind of a sandbox's agent: that of its first pod, or before that the template's. */
 export const agentKindOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,
 ): AgentKind => status?.agentKind ?? template.spec.agent.kind ?? defaultAgentKind;
 
-/** Whether an agent still asks its question after its container has ended. */
 export const keepsQuestions = (
   { agentKind = defaultAgentKind }: Pick<NonNullable<Sandbox['status']>, 'agentKind'>,
   { keepsQuestions: isReported = false }: Pick<AgentConversation, 'keepsQuestions'>,
 ): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
 /**
- * Name of a sandbox's agent of the kind `acp`, under the same rule. Undefined for an agent that the
- * template names by a command, and for other kinds.
+ * Agent name of kind `acp` by the rule of `agentKindOf`; undefined for commands and other kinds.
  */
 export const agentNameOf = (
   { status }: Pick<Sandbox, 'status'>,

@@ -1,13 +1,11 @@
 import { z } from 'zod';
 
 /**
- * A notification of a gateway to the operators: an agent has reported a change, of one of its
- * conversations or of any. The leader only polls the agent sooner, so that a notification may be
- * lost, late, repeated or wrong.
+ * Notification from a gateway to the operators that an agent has reported a change. The leader only
+ * polls the agent sooner, so that a notification may be lost, late, repeated or wrong.
  */
 export interface AgentNotification {
   readonly namespace: string;
-  /** Name of the sandbox. */
   readonly sandbox: string;
   /** 32 hex digits. Absent: any conversation of the sandbox. */
   readonly conversationId?: string | undefined;

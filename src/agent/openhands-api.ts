@@ -10,7 +10,6 @@ import { successSchema } from './wire.ts';
 export type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & {
   readonly timeoutMs?: number;
 };
-/** Fields of a call that has its path, its method and its answer already. */
 type CallDetails = Omit<Call<never>, 'method' | 'path' | 'answer'>;
 
 export interface Page<T> {
@@ -22,7 +21,6 @@ export type ConfirmationAnswer =
   { readonly accept: true } | { readonly accept: false; readonly reason: string };
 
 export interface OpenHandsApiOptions {
-  /** Default deadline of a call, in milliseconds. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly keepAlive?: KeepAlive | undefined;
@@ -30,10 +28,7 @@ export interface OpenHandsApiOptions {
 
 /** Maximum pages of one list; a hostile agent may send pages without end. */
 export const maxPages = 20;
-/**
- * Maximum bytes of a page of conversations or messages; a hostile agent's page blocks all others
- * for at most a second.
- */
+/** Maximum bytes of a page; a hostile agent's page blocks all others for at most a second. */
 export const maxPageBytes = 4 * 1024 * 1024;
 
 /** Calls to the agent-server, and lists of pages. Throws `AgentError`. */
@@ -74,7 +69,7 @@ export class OpenHandsApi {
     return (await this.call(endpoint, options, call)).body;
   }
 
-  /** A request that the agent answers with success, and with nothing else. */
+  /** A request whose answer has no content but its success. */
   async post(
     endpoint: AgentEndpoint,
     options: AgentCallOptions | undefined,
@@ -108,7 +103,6 @@ export class OpenHandsApi {
     return this.#http.open(endpoint.baseUrl, { path, query, headers, timeoutMs, signal });
   }
 
-  /** The content of a file of the sandbox, up to `maxBytes`. */
   bytes(
     endpoint: AgentEndpoint,
     { signal }: AgentCallOptions,
@@ -170,10 +164,7 @@ export class OpenHandsApi {
 
 const keyOf = ({ sessionKey }: AgentEndpoint) => ({ 'x-session-api-key': sessionKey });
 
-/**
- * Throws for a text that is no UUID: users choose names of conversations, and a name must not
- * change the path.
- */
+/** Throws for a text that is no UUID: users choose names, which must not change the path. */
 export function pathOf(id: string): string {
   return `/api/conversations/${dashedUuid(hexOf(id))}`;
 }

@@ -42,7 +42,6 @@ const defaults = {
   createTimeoutMs: 30_000,
   /** Grace beyond a command's own time-out, in milliseconds. */
   commandSlackMs: 5000,
-  /** Deadline of a connection attempt in milliseconds. */
   connectTimeoutMs: 3000,
   /** Monotonic clock in milliseconds. */
   monotonic: () => performance.now(),
@@ -58,10 +57,7 @@ const probeTimeoutMs = 3000;
 /** Maximum bytes of a readiness answer; the operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
-/**
- * Maximum bytes of a conversation: 7000 model calls of 265 bytes each. Many agents answer at the
- * same time, so the limit is low.
- */
+/** Maximum bytes of a conversation: 7000 model calls of 265 bytes; many agents answer at once. */
 const maxConversationBytes = 2 * 1024 * 1024;
 /** Maximum characters of the name that an agent gives itself. */
 const maxTitleLength = 64;

@@ -63,10 +63,7 @@ const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefine
     ? undefined
     : Object.fromEntries(servers.map(({ name, ...server }) => [name, server]));
 
-/**
- * Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky
- * asks before every step.
- */
+/** Takes risks from the model; otherwise all are unknown, and ConfirmRisky asks at every step. */
 const analyzerOf = (policy: ConfirmationPolicy | undefined): object | undefined =>
   policy === 'ConfirmRisky' ? { kind: 'LLMSecurityAnalyzer' } : undefined;
 
@@ -140,10 +137,7 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
   };
 }
 
-/**
- * Returns the conversations in the order of the requested ids; null marks an unknown one, and has
- * no id of its own.
- */
+/** Conversations in the order of the requested ids; the agent answers null for an unknown one. */
 export function conversationsOf(
   infos: readonly (ConversationInfo | null)[],
   ids: readonly string[],
@@ -200,7 +194,6 @@ export const failureOf = ({
   detail: plainText(detail ?? '', maxDetailCharacters),
 });
 
-/** Secrets that the client removes from error messages. */
 export const secretsOf = ({
   llm,
   secrets = [],
@@ -211,9 +204,7 @@ export const secretsOf = ({
   ...mcpServers.flatMap((server) => Object.values('url' in server ? server.headers : server.env)),
 ];
 
-/**
- * A timed-out command has the exit code -1 after its whole time-out; the answer has no other mark.
- */
+/** A timed-out command has exit code -1 after its whole time-out, and no other mark. */
 export function commandResultOf(
   output: z.output<typeof commandOutputSchema>,
   { tookMs, timeoutSeconds }: { readonly tookMs: number; readonly timeoutSeconds: number },
@@ -240,16 +231,10 @@ export const userMessageOf = ({
   text: llm_message.content.map(({ text }) => text ?? '').join('\n'),
 });
 
-/**
- * Maximum time between the two events of a failed run, its status and its error, which come in
- * either order.
- */
+/** Maximum time between the status and the error of a failed run, which come in either order. */
 const oneGoMs = 1_000;
 
-/**
- * Whether an update shows a later run, or a later failure of this one. The times have no zone and
- * are of the same clock.
- */
+/** Whether an update is a later run or failure. Both times are of one clock, without a zone. */
 export const isStartOrFailureAfter =
   (since: string) =>
   ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>
@@ -257,9 +242,7 @@ export const isStartOrFailureAfter =
     (value === 'running' ||
       (value === 'error' && Date.parse(`${timestamp}Z`) - Date.parse(`${since}Z`) > oneGoMs));
 
-/**
- * Maximum time within which the call that created a conversation may still add its first message.
- */
+/** Maximum time within which a create call may still add the conversation's first message. */
 const createSettleMs = 3000;
 
 type Client = Pick<AgentClient, 'conversation' | 'sendMessage' | 'serverInfo' | 'userMessages'>;
@@ -340,10 +323,7 @@ function assertSameUid(
   }
 }
 
-/**
- * Both times are of the agent's clock. An unknown time counts as old, so that no start waits
- * forever.
- */
+/** Compares times of the agent's clock. An unknown one counts as old: no start waits forever. */
 function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): boolean {
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;

@@ -11,21 +11,20 @@ import {
   type ActionEvent,
 } from './wire.ts';
 
-/** The newest actions of a conversation, and whether they wait for an answer. */
 export interface RecentActions {
   readonly conversation: Pick<AgentConversation, 'executionStatus'> &
     Partial<Pick<AgentConversation, 'updatedAt'>>;
-  /** Newest first, at least to the first one of an earlier response. */
+  /** Newest first, at least down to the newest one of an earlier response. */
   readonly actions: readonly ActionEvent[];
   /** Whether older actions may wait as well. */
   readonly hasMore?: boolean;
-  /** Why no older action could be read. */
+  /** Reason why no older action could be read. */
   readonly problem?: string;
 }
 
-/** Maximum actions of a page: a model seldom requests more than some at once. */
+/** Maximum actions of a page; a model seldom requests more at once. */
 const actionsPerPage = 20;
-/** Maximum reads of a conversation that changes meanwhile. */
+/** Maximum reads of a conversation that changes between them. */
 const maxAttempts = 5;
 
 const options: readonly ApprovalOption[] = [
@@ -33,7 +32,7 @@ const options: readonly ApprovalOption[] = [
   { id: 'reject', name: 'Reject', kind: 'reject_once' },
 ];
 
-/** Reads what the agent asks now. Throws `AgentError`. */
+/** Reads the open question. Throws `AgentError`. */
 export async function openQuestion(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -46,7 +45,7 @@ export async function openQuestion(
     if (before.executionStatus !== 'waiting_for_confirmation') return undefined;
     const recent = await recentActions(api, endpoint, id, callOptions);
     const conversation = await read();
-    // The actions are those of the status only where nothing has happened between the reads.
+    // The actions belong to the status only if nothing has changed between the two reads.
     if (conversation.updatedAt === before.updatedAt) return questionOf({ conversation, ...recent });
     if (attempt === maxAttempts)
       throw new AgentError('busy', 'The conversation changes too fast to be read.');
@@ -54,10 +53,7 @@ export async function openQuestion(
   }
 }
 
-/**
- * Reads the newest actions one by one where a page of them is too large, and only as many as can be
- * read.
- */
+/** Reads the newest actions, one by one where a page of them is too large, as far as possible. */
 async function recentActions(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -151,7 +147,7 @@ const questionIdOf = (actionId: string, callHash: string): string =>
 const storableId = (actionId: string): string =>
   /^[\x21-\x7e]{1,64}$/.test(actionId) ? actionId : callHashOf(actionId).slice(0, 32);
 
-/** Whether the last action of a question is among the twenty that were rejected last. */
+/** Whether the last action of a question is among the twenty latest rejections. */
 export async function isRejected(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -172,7 +168,7 @@ export async function isRejected(
   );
 }
 
-/** Identifies a call by its tools and their input, whatever id it has. */
+/** Hash of a call by its tool and input, whatever its id is. */
 export const callHashOf = (call: unknown): string =>
   createHash('sha256').update(JSON.stringify(call)).digest('hex');
 

@@ -6,15 +6,12 @@ import { failureOf, isStartOrFailureAfter } from './openhands-mapping.ts';
 import { eventKindOf, isFailureCode, isLastMessage } from './event-kinds.ts';
 import * as wire from './wire.ts';
 
-/** Events of the read: the last step of a run with its updates of state, and some before. */
+/** Maximum events of a read: the last step of a run with its state updates, and some before. */
 const maxEvents = 20;
 /** Maximum bytes of these events; many runs may end at the same time. */
 const maxBytes = 1024 * 1024;
 
-/**
- * Result of what an agent has done since the last message of its user, from one page of its newest
- * events. Throws `AgentError`.
- */
+/** Result since the last user message, from one page of newest events. Throws `AgentError`. */
 export async function lastResult(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -28,8 +25,7 @@ export async function lastResult(
     recentEventsSchema,
     { query: { sort_order: 'TIMESTAMP_DESC', limit: maxEvents }, maxBodyBytes: maxBytes },
   );
-  // Only the reference agent works without a model. An agent of the Agent Client Protocol names its
-  // model in its own settings.
+  // Only the reference agent works without a model; agents behind the bridge name their own.
   const hasModel =
     endpoint.kind === 'acp' ||
     conversation.metrics !== undefined ||
@@ -37,7 +33,7 @@ export async function lastResult(
   return resultOf(items, hasModel);
 }
 
-/** The result that events show, newest first; undefined where nothing has happened. */
+/** Result by the events (newest first); undefined where nothing has happened. */
 export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): RunResult | undefined {
   const message = newest.findIndex(
     ({ kind, source }) => kind === 'MessageEvent' && source === 'user',
@@ -68,13 +64,13 @@ export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): Run
   };
 }
 
-/** Results of what is no tool: the last message of the agent, and its thoughts. */
+/** Observations of actions that are no tool calls: the agent's last message, and its thoughts. */
 const noTools: ReadonlySet<unknown> = new Set(['FinishObservation', 'ThinkObservation']);
 
 const isCall = ({ kind, action }: RecentEvent): boolean =>
   kind === 'ACPToolCallEvent' || (kind === 'ActionEvent' && !isLastMessage(action?.kind));
 
-/** The words of the agent in an event; empty for other events. */
+/** Text that the agent itself says in an event; empty for other events. */
 function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): string {
   if (kind === 'ActionEvent' && isLastMessage(action?.kind)) return (action?.message ?? '').trim();
   if (kind !== 'MessageEvent' || source !== 'agent') return '';
@@ -84,12 +80,9 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
     .trim();
 }
 
-/**
- * The text of OpenHands, and of agents behind its protocol here, for a call that a pause has ended.
- */
+/** Error of OpenHands, and of agents behind the bridge, for a call that a pause has ended. */
 const interrupted = 'Tool call interrupted before completion.';
 
-/** The outcome of a tool call; undefined for events that have none. */
 function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {
   const { status, error, observation } = event;
   switch (eventKindOf(event)?.result) {
@@ -109,9 +102,7 @@ function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefin
   }
 }
 
-/**
- * Failure of a conversation's last run; undefined when the agent reports none. Throws `AgentError`.
- */
+/** Failure of the last run; undefined when the agent reports none. Throws `AgentError`. */
 export async function lastFailure(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,

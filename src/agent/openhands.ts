@@ -1,7 +1,7 @@
 import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './agent.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 
-/** Time in which an agent boots whose image is on the node, with a reserve. */
+/** Boot time of an agent whose image is on the node, with a reserve. */
 const quietBootSeconds = 20;
 
 function container({
@@ -12,14 +12,12 @@ function container({
 }: AgentContainerOptions): AgentContainer {
   return {
     env: [
-      // The agent starts without keys and gets them by its init call, so that neither the pod nor
-      // its environment contains them.
+      // The agent gets its keys by its init call, so that neither pod nor environment has them.
       { name: 'OH_DEFERRED_INIT', value: 'true' },
       { name: 'OH_SECRET_KEY', value: bootstrapKey },
       { name: 'OH_CONVERSATIONS_PATH', value: `${stateDir}/conversations` },
       { name: 'OH_BASH_EVENTS_DIR', value: `${stateDir}/bash-events` },
-      // The operator guarantees one pod per volume; the agent's own lease would only delay a
-      // resume.
+      // The operator guarantees one pod per volume; the agent's lease would only delay a resume.
       { name: 'OH_LEASE_TTL_SECONDS', value: '0' },
       { name: 'OH_ENABLE_VSCODE', value: 'false' },
       { name: 'OH_PRELOAD_TOOLS', value: 'false' },

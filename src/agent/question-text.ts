@@ -15,9 +15,7 @@ import {
  * Events. Pure.
  */
 
-/** A tool call that an agent asks about, as the agent has sent it. */
 export interface AskedCall {
-  /** Name of the tool; undefined where the agent names none. */
   readonly tool: string | undefined;
   readonly kind: ApprovalKind;
   /** Arguments of the tool, as parsed JSON; undefined where the agent sends none. */
@@ -27,15 +25,13 @@ export interface AskedCall {
 }
 
 export interface AskedCalls {
-  /** All calls that run when the question is approved, in their order; none that could be read. */
+  /** Calls that run on approval, in their order; empty where none could be read. */
   readonly calls: readonly AskedCall[];
   /** Whether `calls` are all of them, with their whole arguments. */
   readonly isWhole: boolean;
-  /** Why they are not, as a part of a sentence. */
+  /** Reason why `isWhole` is false, as a part of a sentence. */
   readonly why?: string | undefined;
-  /**
-   * Text with which the agent has replaced secrets. No text of the agent has it for anything else.
-   */
+  /** Mark of the agent for removed secrets, which no other text of the agent contains. */
   readonly hidden?: string | undefined;
   /** Possible answers, whose names are texts of the agent. */
   readonly options?: readonly ApprovalOption[];
@@ -56,17 +52,14 @@ export interface QuestionText {
   readonly options: ApprovalOption[];
 }
 
-/**
- * Maximum characters of a summary, which caches keep: 8 KiB at most, because a character takes up
- * to three bytes.
- */
+/** Maximum characters of a summary in caches: at most 8 KiB, with up to three bytes each. */
 const maxSummary = 2_600;
 /**
- * Maximum characters of each end of a text that are rendered, which are more than a question shows.
- * A hostile agent's calls of many megabytes would block the operator for minutes.
+ * Maximum characters that are rendered of each end of a text, more than a question shows. A hostile
+ * agent's calls of many megabytes would otherwise block the operator for minutes.
  */
 const maxEnd = maxApprovalText;
-/** Maximum arguments that are lines of their own: no question shows all of more. */
+/** Maximum arguments with lines of their own; a question cannot show more. */
 const maxArguments = maxApprovalText / '\na: '.length;
 
 /** Characters without a glyph, those that change the direction of text, and the marks of texts. */
@@ -81,16 +74,15 @@ function escapeOf(character: string): string {
   return escapes[character] ?? (code < 0x100 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`);
 }
 
-/** A text in which line feeds stay lines, each marked and continued by two spaces. */
+/** Text with its line feeds kept, each marked and followed by two spaces. */
 const lines = (text: string): string =>
   text.replace(specialOrBackslash, (character) =>
     character === '\n' ? '⏎\n  ' : escapeOf(character),
   );
 
-/** A text on one line. */
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
-/** Secrets to hide, in one form. */
+/** Secrets to hide in one spelling: as they are, or as in JSON. */
 class Hidden {
   readonly secrets: readonly NamedSecret[];
   readonly finder: TextFinder;
@@ -102,7 +94,7 @@ class Hidden {
     this.#longest = secrets.reduce((longest, { value }) => Math.max(longest, value.length), 0);
   }
 
-  /** Places in a long text where its beginning ends and its end begins, both within no secret. */
+  /** Offsets in a long text where its beginning ends and its end begins, both within no secret. */
   endsOf(text: string): readonly [number, number] {
     const from = text.length - maxEnd;
     const before = Math.max(0, from - this.#longest);
@@ -117,8 +109,8 @@ class Hidden {
 }
 
 /**
- * The text with a mark in the place of each secret; `show` renders what is between them. The mark
- * of secrets that overlap has the length of all of them.
+ * Text with a mark in place of each secret; `show` renders the rest. The mark of overlapping
+ * secrets has the length of all of them.
  */
 function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) => string): string {
   let shown = '';
@@ -141,7 +133,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   !isExactNumber(value) &&
   Object.keys(value).length <= maxArguments;
 
-/** Types of actions of OpenHands, each of one tool, whose name says as much. */
+/** Action types of OpenHands that belong to one tool each, whose name says as much. */
 const actionKinds: ReadonlySet<unknown> = new Set(['FileEditorAction', 'MCPToolAction']);
 const commandKinds: ReadonlySet<unknown> = new Set(['TerminalAction', 'ExecuteBashAction']);
 /** Arguments that OpenHands adds to each command. */
@@ -164,7 +156,7 @@ function withoutDefaults(input: unknown): unknown {
 
 type Line = () => string;
 
-/** The first lines: all of them, or together more than `maxLength` characters. */
+/** First lines, until they are together longer than `maxLength` characters. */
 function firstOf(rendered: Iterable<Line>, maxLength: number): readonly string[] {
   const shown: string[] = [];
   let length = 0;
@@ -181,7 +173,6 @@ function firstOf(rendered: Iterable<Line>, maxLength: number): readonly string[]
 class Renderer {
   readonly #secrets: Hidden;
   readonly #inJson: Hidden;
-  /** Whether a text was rendered without its middle. */
   isTruncated = false;
 
   constructor(secrets: readonly NamedSecret[]) {
@@ -269,7 +260,7 @@ export function questionTextOf(
   { calls, isWhole, why = 'the rest can not be shown', hidden, options = [] }: AskedCalls,
   secrets: readonly NamedSecret[],
 ): QuestionText {
-  // An agent that hides secrets itself does not say which one.
+  // The agent's own mark for secrets does not say which secret it replaces.
   const ofAgent = hidden === undefined ? [] : [{ name: '', value: hidden }];
   const renderer = new Renderer([...ofAgent, ...secrets]);
   const [first] = calls;
@@ -302,11 +293,10 @@ export function questionTextOf(
   };
 }
 
-/** `isPart`: the text itself lacks a part. */
+/** `isPart`: the text itself lacks a part, so that the number is a minimum. */
 const notShown = (count: number, { isPart = false } = {}): string =>
   `… ${isPart ? 'more than ' : ''}${count} characters not shown …`;
 
-/** Characters that the mark takes at most. */
 const maxMark = notShown(Number.MAX_SAFE_INTEGER, { isPart: true }).length + 2;
 
 /** The beginning of a text, with a mark where it is not all of it. */

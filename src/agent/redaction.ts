@@ -6,8 +6,8 @@ const minSecretLength = 6;
 const minLineLength = 8;
 
 /**
- * The texts to hide for secrets: each secret, and behind them each line of those that have several,
- * because programs show parts of a text line by line. Short lines are left out.
+ * Texts to hide for secrets: each secret, then each line of those that have several, because
+ * programs show parts of a text line by line. Short lines are left out.
  */
 export const secretParts = (secrets: readonly string[]): readonly string[] => [
   ...secrets,
@@ -32,20 +32,18 @@ export interface NamedSecret {
 export function hidableSecrets(secrets: readonly NamedSecret[]): readonly NamedSecret[] {
   const named = secrets.flatMap(({ name, value }) => {
     const parts = hidable([value]);
-    // As an editor counts them: lines too short to be hidden have numbers as well.
+    // Lines are counted as in an editor: lines too short to be hidden have numbers as well.
     const lines = value.split(/\r\n|[\r\n]/).map((line) => line.trim());
     return parts.map((part, index) => ({
       name: index === 0 || parts.length === 2 ? name : `${name}, line ${lines.indexOf(part) + 1}`,
       value: part,
     }));
   });
-  // The first secret with a value names it.
+  // The first of several secrets with the same value gives the name.
   return [...new Map(named.toReversed().map((each) => [each.value, each])).values()].toReversed();
 }
 
-/**
- * Returns a function that puts a mark in the place of each of the texts, none of which is empty.
- */
+/** Returns a function that replaces each of the texts, none of which is empty, by a mark. */
 export function replacing(texts: readonly string[], mark: string): (text: string) => string {
   const finder = new TextFinder(texts);
   return (text) => {

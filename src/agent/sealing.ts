@@ -17,14 +17,10 @@ export type SealContext =
       readonly name: string;
     };
 
-/** Seals texts for the storage of the cluster, and opens them. */
 export interface Sealing {
   /** Seals a text under the current master key. The text is well-formed Unicode. */
   seal(text: string, context: SealContext): string;
-  /**
-   * The text; undefined where the sealed text was changed, belongs elsewhere, or was sealed under
-   * a master key that is not known. Never throws.
-   */
+  /** Undefined: changed, of another context, or under an unknown master key. Never throws. */
   open(sealed: string, context: SealContext): string | undefined;
   /** Whether the text names the current master key. The text may still not open. */
   isCurrent(sealed: string): boolean;
@@ -36,7 +32,7 @@ const tagBytes = 16;
 /** `v1.<id of the master key>.<nonce>.<ciphertext and tag>` */
 const form = /^v1\.([0-9a-f]{12})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
-/** JSON, so that two places never have the same text. */
+/** JSON, so that two contexts never have the same text. */
 const additionalDataOf = (context: SealContext): Buffer => {
   const { scope, owner, name } = context;
   const place =
@@ -86,10 +82,7 @@ export const sealingUnder = (
 
 const valuesSchema = z.record(z.string(), z.string());
 
-/**
- * Headers or environment of an MCP server of an owner, by name: secrets. Undefined where the sealed
- * text does not open. Never throws.
- */
+/** Secret headers or environment of an MCP server; undefined if not opened. Never throws. */
 export function mcpValuesOf(
   { name, sealed }: Pick<OwnerMcpServer, 'name' | 'sealed'>,
   owner: string,

@@ -2,9 +2,7 @@ import { z } from 'zod';
 import { optionKinds } from '../resources/approval.ts';
 import { exitCodeSchema } from '../resources/run-result.ts';
 
-/**
- * The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored.
- */
+/** Answers of the agent-server protocol, as far as they are read; unknown fields are ignored. */
 
 export const readySchema = z.object({ status: z.string() });
 
@@ -18,10 +16,7 @@ export const commandOutputSchema = z.object({
 
 export const uploadSchema = z.object({ file_size: z.int().min(0) });
 
-/**
- * Schema of an optional field: an agent with an invalid value there still has a known execution
- * status.
- */
+/** Optional field: an agent with an invalid value there still has a known execution status. */
 const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
 
 /** The title is that of the reference agent; other agents have none here. */
@@ -120,13 +115,11 @@ export const actionEventsSchema = pageOf(
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
 
-/** Events of all kinds: messages, and the calls of tools with their results. */
 export const recentEventsSchema = pageOf(
   z.object({
     kind: accessory(z.string()),
     source: accessory(z.string()),
     tool_call_id: accessory(z.string()),
-    /** Status of a tool call of the Agent Client Protocol. */
     status: accessory(z.string()),
     error: accessory(z.string()),
     llm_message: accessory(
@@ -154,7 +147,7 @@ export const acpApprovalSchema = z.object({
       title: z.string(),
       tool_kind: z.string(),
       input: z.unknown(),
-      // A bridge of an earlier version has none of these.
+      // Bridges of earlier versions lack these fields.
       call_hash: accessory(z.string().max(128)),
       complete: accessory(z.boolean()),
       secret_marker: accessory(z.literal('<secret-hidden>')),

@@ -6,11 +6,9 @@ import { commandOutputSchema } from './wire.ts';
 import { readFileSync } from 'node:fs';
 import { shellCommand } from './shell-quote.ts';
 
-/** The files below a folder. */
 interface FileList {
   /** Paths relative to the folder, sorted; bytes that are no UTF-8 are replaced. */
   readonly names: readonly string[];
-  /** Whether the folder has more files. */
   readonly isTruncated: boolean;
 }
 
@@ -95,7 +93,6 @@ export type GitCommits = z.output<typeof gitCommitsSchema>;
 
 const changesSchema = z.array(gitChangeSchema);
 
-/** Maximum bytes of a file that is read. */
 export const maxFileBytes = 1024 * 1024;
 /** Maximum bytes of a list of changes or commits. */
 const maxGitBytes = 4 * 1024 * 1024;
@@ -130,7 +127,7 @@ export class WorkspaceFiles {
         method: 'POST',
         path: '/api/bash/execute_bash_command',
         body: { command: listCommand(path), timeout: listTimeoutSeconds },
-        // The command changes nothing.
+        // The command changes nothing, so a retry is harmless.
         repeatable: true,
         answer: commandOutputSchema,
         maxBodyBytes: maxListOutput,
@@ -197,7 +194,6 @@ export class WorkspaceFiles {
     return this.#git(endpoint, path, options, '/api/git/commits', gitCommitsSchema, { limit });
   }
 
-  /** The files that one commit changed. */
   async commitChanges(
     endpoint: AgentEndpoint,
     path: string,
@@ -252,7 +248,7 @@ function assertPath(path: string): void {
     );
 }
 
-/** An answer without a status has been given up because of its size. */
+/** The client gives up an answer that is too large; the error then has no status. */
 const refusedIfLarge = (error: unknown, text: string): unknown =>
   isAgentError(error, 'malformed') && error.status === undefined
     ? new AgentError('refused', text, { cause: error })

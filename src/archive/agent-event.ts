@@ -1,7 +1,6 @@
 import { isDeeperThan } from '@conversation-operator/base/json-text';
 import { isEvent, isSearched } from '../agent/event-kinds.ts';
 
-/** A part of the log of an agent. */
 export interface SourcePage {
   /** In the order of the log, or in reverse order. */
   readonly events: readonly AgentEvent[];
@@ -11,14 +10,11 @@ export interface SourcePage {
   readonly next: string | undefined;
 }
 
-/**
- * The log of an agent for one conversation. The answers of an agent are its own claims: ids may
- * repeat, and pages may have no end.
- */
+/** Log of a conversation as the agent claims it: ids may repeat, and pages may have no end. */
 export interface EventSource {
   /**
-   * The page that begins with this event, or with the first event of the log, in reverse order with
-   * the last one. An agent that does not know the id answers with the first page.
+   * The page that begins with this event, or else with the first event of the log (in reverse
+   * order: the last one). An agent that does not know the id answers with the first page.
    */
   page(
     from: string | undefined,
@@ -26,7 +22,6 @@ export interface EventSource {
   ): Promise<SourcePage>;
 }
 
-/** An event of an agent as the archive takes it. */
 export interface AgentEvent {
   /** 1 to `maxIdLength` characters. */
   readonly id: string;
@@ -40,7 +35,7 @@ export interface AgentEvent {
 }
 
 export const maxIdLength = 128;
-/** Maximum bytes of an event; the archive keeps the beginning of its fields of a larger one. */
+/** Maximum bytes of an event; the archive keeps only the fields that name a larger one. */
 export const maxEventBytes = 4 * 1024 * 1024;
 /** Maximum levels of lists and objects; a deeper event is treated as one that is too large. */
 const maxDepth = 256;
@@ -88,7 +83,6 @@ export function agentEventOf(text: Buffer): AgentEvent | undefined {
     : { ...known, json, texts: visibleTexts(fields) };
 }
 
-/** An event in place of one that is too large to be read. */
 export function omittedEvent(id: string, bytes: number): AgentEvent {
   const known = { id, kind: 'unknown', timestamp: undefined };
   return { ...known, json: placeholderOf(known, bytes), texts: [] };
@@ -103,13 +97,9 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
   return Buffer.from(JSON.stringify(fields));
 }
 
-/** The value of the id in the JSON of an event; undefined for other texts. */
 export const idIn = (json: Buffer): unknown => parse(json.toString())?.id;
 
-/**
- * The texts among the fields of an event that is not parsed as a whole: 16 MiB of small or nested
- * values take the process seconds, and much memory.
- */
+/** Texts among the fields, without parsing all: 16 MiB of small values take seconds and memory. */
 function outerFields(text: Buffer): Fields | undefined {
   const members = membersOf(text);
   if (members === undefined) return undefined;
@@ -158,7 +148,6 @@ export function splitPage(text: Buffer): PageText | undefined {
   return { items: elements, next: typeof next === 'string' && next !== '' ? next : undefined };
 }
 
-/** The value of a JSON text; undefined for other texts. */
 function valueOf(json: Buffer | undefined): unknown {
   if (json === undefined) return undefined;
   try {
@@ -168,10 +157,7 @@ function valueOf(json: Buffer | undefined): unknown {
   }
 }
 
-/**
- * The members of an object, as texts that are not validated; undefined where the text is no object,
- * or has more than `maxParts` members.
- */
+/** Members of an object, not validated; undefined for other texts, and for over `maxParts`. */
 function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   const parts = partsOf(text, '{', '}');
   if (parts === undefined) return undefined;
@@ -186,10 +172,7 @@ function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   return members;
 }
 
-/**
- * The texts between brackets that commas of the outermost level separate; undefined where there are
- * more than `maxParts`.
- */
+/** Texts between brackets, separated by outermost commas; undefined for over `maxParts`. */
 function partsOf(json: Buffer, open: string, close: string): readonly Buffer[] | undefined {
   const text = trimmed(json);
   const end = text.length - 1;
@@ -236,7 +219,6 @@ function endOfString(text: Buffer, start: number): number {
   return 0;
 }
 
-/** Without the white space of JSON around it. */
 function trimmed(text: Buffer): Buffer {
   let start = 0;
   let end = text.length;
@@ -259,13 +241,13 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Fields of programs: names of things, numbers of them, and what another field says again. */
+/** Fields for programs: names of objects, counts, and repetitions of other fields. */
 const hiddenFields: ReadonlySet<string> = new Set([
   ...['kind', 'type', 'role', 'source', 'timestamp', 'status', 'key', 'tool_kind', 'origin'],
   ...['security_risk', 'rejection_source', 'activated_skills', 'extended_content', 'metadata'],
-  // The action of the event has its arguments.
+  // `action` has the same arguments.
   'tool_call',
-  // Bytes
+  // Fields with encoded bytes.
   ...['image_urls', 'signature', 'encrypted_content', 'call_hash', 'secret_marker'],
 ]);
 const idField = /(?:^|_)ids?$|[a-z]Ids?$/;

@@ -18,19 +18,18 @@ export interface AgentSourceOptions {
   readonly endpoint: AgentEndpoint;
   /** Id under which the agent has the conversation. */
   readonly id: string;
-  /** Texts that no archive contains. */
+  /** Texts that the archive must not contain. */
   readonly secrets: readonly string[];
 }
 
-/** Events of a page, and of a page with large events. */
+/** Events per page: each smaller size is for pages with larger events. */
 const pageSizes = [100, 10, 1] as const;
 /** Maximum bytes of a page of several events. */
 const maxPageBytes = 2 * 1024 * 1024;
 /** Maximum bytes of a page of one event that is parsed. A longer one is read and dropped. */
 const maxParsedBytes = 16 * 1024 * 1024;
-/** Maximum bytes of a page that is read. */
 const maxReadBytes = 256 * 1024 * 1024;
-/** The end of a page, in which the id of the next one is. */
+/** Bytes at the end of a page that contain the id of the next one. */
 const endBytes = 1024;
 /** Minimum length of a secret; a shorter text also occurs in ordinary prose. */
 const minSecretLength = 8;
@@ -79,7 +78,7 @@ function pageOf(text: Buffer, limit: number): SourcePage {
   return { events, invalid: page.items.length - events.length, next: page.next };
 }
 
-/** A page of one event that is too large: its id is that of the page. */
+/** A page of one event that is too large and whose id is that of the page. */
 function omittedPage(from: string, end: string, bytes: number): SourcePage {
   const next = /"next_page_id"\s*:\s*"([^"\\]{1,128})"\s*\}\s*$/.exec(end)?.[1];
   const event: AgentEvent = omittedEvent(from, bytes);

@@ -15,7 +15,7 @@ export interface Codec {
 }
 
 export interface CodecOptions {
-  /** Opens sealed parts, also where new ones are not sealed. */
+  /** Keys that open sealed parts, also where new parts are not sealed. */
   readonly keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>;
   /** Whether new parts are sealed with AES-256-GCM. */
   readonly encrypt: boolean;
@@ -38,9 +38,7 @@ const compression = {
 /** Versions of zstd pack the same text to different lengths. */
 const zstdVersion = process.versions['zstd'] ?? '';
 
-/**
- * Each archive has a key of its own, so that random nonces never repeat under one key.
- */
+/** Each archive has a key of its own, so that random nonces never repeat under one key. */
 export function createCodec({ keys, encrypt, random = randomBytes }: CodecOptions): Codec {
   const derived = recentlyUsed<Buffer>(maxKeys);
 

@@ -4,10 +4,7 @@ import { zipArchive, type ZipFile } from './zip.ts';
 /** Maximum characters of an event's id in the name of a file. */
 const maxIdLength = 64;
 
-/**
- * Name of the file of an event, as OpenHands names it. Agents choose the ids, so that other
- * characters than those of a UUID or a word become `_`.
- */
+/** File name of an event, as in OpenHands; agents choose ids, so other characters become `_`. */
 export const eventFileName = ({ id, position }: Pick<HistoryEvent, 'id' | 'position'>): string =>
   `event_${String(position).padStart(6, '0')}_${id.slice(0, maxIdLength).replaceAll(/[^A-Za-z0-9_-]/g, '_')}.json`;
 

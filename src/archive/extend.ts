@@ -15,18 +15,15 @@ import { SegmentBuilder, checksumOf } from './segment-builder.ts';
 export interface ExtendOptions extends ArchiveObjects {
   readonly source: EventSource;
   /**
-   * Part of the names of all objects of a new archive, which another archive of the conversation
-   * has not had: its objects may still be deleted. Absent: there was none.
+   * Part of the names of all objects, new after each deletion of the archive, because objects of
+   * the deleted archive may still exist. Absent: no archive was deleted.
    */
   readonly salt?: string | undefined;
-  /**
-   * Name of the installation, by which a sweep recognizes its archives. Undefined: not known; then
-   * no sweep deletes the archive.
-   */
+  /** Installation by which a sweep recognizes its archives. Undefined: no sweep deletes it. */
   readonly installation: string | undefined;
   /** Maximum stored bytes of the archive. The last page may exceed it. */
   readonly maxBytes: number;
-  /** Events after which a call ends, with the page that it has read. */
+  /** Events after which a call ends; the page under way is still added as a whole. */
   readonly maxEvents: number;
   readonly signal: AbortSignal;
 }
@@ -37,7 +34,6 @@ export interface Extension {
   /** Number of events in the archive, and its stored bytes, without replaced heads. */
   readonly events: number;
   readonly bytes: number;
-  /** Number of events that this call has added. */
   readonly added: number;
   /**
    * - end: the archive has everything that the agent had when the call began.
@@ -124,7 +120,7 @@ async function* newPages(
   }
 }
 
-/** Whether a page begins with the event that names it. A name that no event has names any page. */
+/** Whether a page begins with the event that names it; true for an id longer than any event's. */
 const isNamed = ({ events: [first] }: SourcePage, from: string): boolean =>
   first === undefined || first.id === from || from.length > maxIdLength;
 
@@ -183,7 +179,6 @@ class Growth {
     return added;
   }
 
-  /** Stores a head with everything that was added. */
   async store(signal: AbortSignal): Promise<Omit<Extension, 'stoppedBy'>> {
     const added = this.#added;
     if (added === 0) {
@@ -204,10 +199,7 @@ class Growth {
     return { head: name, events: eventsOf(manifest), bytes, added };
   }
 
-  /**
-   * Stores a head without events: an archive says whose it is before it has anything else, so that
-   * no sweep takes the first segments for remains.
-   */
+  /** Stores an empty head, which names its writer, so that no sweep takes segments for remains. */
   async #begin(signal: AbortSignal): Promise<void> {
     const { store, codec, installation } = this.#objects;
     const manifest = { ...this.#manifest, ...(installation === undefined ? {} : { installation }) };
@@ -263,7 +255,7 @@ async function unknownFrom(
   return oldest;
 }
 
-/** Four bytes for each event, and no object. */
+/** Checksums of all events in one array: four bytes for each event, and no object. */
 async function allChecksums(
   archive: OpenArchive,
   signal: AbortSignal,

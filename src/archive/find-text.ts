@@ -5,12 +5,11 @@ import type { Segment } from './manifest.ts';
 import { snippetOf, type TextQuery } from './text-fold.ts';
 import { visibleTexts } from './agent-event.ts';
 
-/** Segments whose words are read at once. */
 const segmentsAtOnce = 8;
 
 /**
- * Searches an archive backwards, from before a position on. Between two parts a segment of about 1
- * MiB is read, or the events of a frame.
+ * Searches an archive backwards from a position. Between two parts the search reads a segment of
+ * about 1 MiB, or the events of a frame.
  */
 export async function* findText(
   archive: OpenArchive,

@@ -2,13 +2,9 @@ import type { ArchiveAddress, ArchiveState } from './layout.ts';
 import type { TextQuery } from './text-fold.ts';
 import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
-/** Which events of a conversation a reader asks for. */
 export interface HistoryFilter {
   readonly kind?: string | undefined;
-  /**
-   * Only events of this time or later, and only events before this one: local times of the agent
-   * as RFC 3339 without a zone, compared as texts.
-   */
+  /** Events from `from` until before `before`: agent-local RFC 3339 without a zone, as texts. */
   readonly from?: string | undefined;
   readonly before?: string | undefined;
 }
@@ -25,10 +21,9 @@ export interface HistoryQuery extends HistoryFilter {
   readonly limit: number;
 }
 
-/** An archived event. */
 export interface HistoryEvent {
   readonly id: string;
-  /** Number of events before it. */
+  /** Number of events before this one. */
   readonly position: number;
   /** The JSON of the agent, in one line, in UTF-8. */
   readonly json: Buffer;
@@ -41,23 +36,19 @@ export interface HistoryPage {
   readonly nextPageId: string | null;
 }
 
-/** An event whose texts have what was searched for. */
 export interface FoundEvent {
   readonly id: string;
-  /** Number of events before it. */
+  /** Number of events before this one. */
   readonly position: number;
   readonly kind: string;
   /** Local time of the agent. */
   readonly timestamp: string | undefined;
-  /**
-   * The surroundings of the first place in its texts, in one line, with `…` where it is truncated.
-   */
+  /** One line around the first match in the texts, with `…` where it is truncated. */
   readonly snippet: string;
 }
 
-/** Events of a part of an archive that a search has found. */
 export interface FoundPart {
-  /** All events from this position on are searched. */
+  /** Position from which on all events have been searched. */
   readonly from: number;
   /** Newest first. */
   readonly found: readonly FoundEvent[];
@@ -71,10 +62,7 @@ export interface HistoryReader {
   /** A page in the order of the agent's log. */
   search(state: ArchiveState, query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage>;
   count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal): Promise<number>;
-  /**
-   * The events with these ids, in no particular order; ids that the archive lacks are left out.
-   * Reads at most one frame at a time, so that a caller bounds what is in memory.
-   */
+  /** Events with these ids in any order, without unknown ones; at most one frame in memory. */
   byIds(
     state: ArchiveState,
     ids: readonly string[],
@@ -100,8 +88,7 @@ export interface HistoryReader {
     signal?: AbortSignal,
   ): AsyncIterable<FoundPart>;
   /**
-   * The newest state in the store, of an archive whose Conversation names no head that exists;
-   * undefined where there is none.
+   * Newest state in the store, where the Conversation names no existing head; undefined: none.
    * @param expiredTime `status.archive.expiredTime`: what is older is never found.
    */
   newest(
@@ -109,6 +96,6 @@ export interface HistoryReader {
     expiredTime: string | undefined,
     signal?: AbortSignal,
   ): Promise<ArchiveState | undefined>;
-  /** The files when the sandbox was last paused; undefined where there is no snapshot. */
+  /** Files at the last pause of the sandbox; undefined where there is no snapshot. */
   files(state: ArchiveState, signal?: AbortSignal): Promise<WorkspaceSnapshot | undefined>;
 }

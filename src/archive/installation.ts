@@ -5,7 +5,6 @@ import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
 import { isHeadless, newestHead } from './stored-archives.ts';
 
-/** The installation that writes the archives of a namespace. */
 export interface Installation {
   /** Id of a master key. */
   readonly keyId: string;
@@ -19,7 +18,6 @@ const separator = '/';
 export const installationName = ({ keyId, namespaceUid }: Installation): string =>
   `${keyId}${separator}${namespaceUid}`;
 
-/** The writer of the newest head of an archive. */
 export type ArchiveWriter =
   | {
       readonly kind: 'known';
@@ -28,10 +26,7 @@ export type ArchiveWriter =
       /** Undefined: the writer did not know the UID, or is a release that named the key alone. */
       readonly namespaceUid: string | undefined;
     }
-  /**
-   * The head can't be read, something else is in the place of heads, or nothing in the folder is of
-   * an archive.
-   */
+  /** Unreadable head, other objects in place of heads, or nothing of an archive in the folder. */
   | { readonly kind: 'unreadable' }
   /**
    * The archive has no head, so no reader can use it. An archive begins with a head, so its writer
@@ -65,11 +60,10 @@ const isInvalid = (error: unknown): boolean =>
   error instanceof StoreError && error.code === 'invalid';
 
 /**
- * Whose archive it is:
- *
+ * Origin of an archive:
  * - own: its newest head names a master key that is known here, and this namespace.
- * - foreign: another installation has written it, or its writer is not known. Another installation
- *   may use the same store by mistake, and must not delete what it does not know.
+ * - foreign: another installation, or an unknown one, has written it. Another installation may use
+ * the same store by mistake, and must not delete archives that it does not know.
  * - headless: it has no head.
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';

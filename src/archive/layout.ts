@@ -31,7 +31,6 @@ export class ArchiveError extends Error {
   }
 }
 
-/** Whether an object of an archive does not exist. */
 export const isGone = (error: unknown): error is ArchiveError =>
   error instanceof ArchiveError && error.code === 'gone';
 
@@ -68,10 +67,7 @@ export const hashOf = (...texts: readonly (string | Uint8Array)[]): string => {
 export const nameOf = (position: number, hash: string): string =>
   `${String(position).padStart(positionDigits, '0')}-${hash}`;
 
-/**
- * Whether an object is one of the archive: a folder of the namespace may be the prefix of another
- * installation, or have files of other programs.
- */
+/** Whether an object is of the archive: another installation or program may share the folder. */
 export function isObjectOf(address: ArchiveAddress, key: string): boolean {
   const [, kind, name = ''] = /^([hsf])\/(.*)$/.exec(key.slice(folderOf(address).length)) ?? [];
   return key.startsWith(folderOf(address)) && kind !== undefined && namePattern.test(name);

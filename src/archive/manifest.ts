@@ -15,10 +15,7 @@ const frameSchema = z.object({
   raw: z.optional(count()),
 });
 
-/**
- * A series of frames in one object, behind them the checksums of the ids of their events, and the
- * words of their texts.
- */
+/** Frames in one object, then the checksums of their events' ids, and the words of their texts. */
 const segmentSchema = z.object({
   /** Number of events before the first one. */
   start: count(),
@@ -28,13 +25,9 @@ const segmentSchema = z.object({
   frames: z.array(frameSchema),
   /** Stored bytes of the checksums. */
   idBytes: count(),
-  /**
-   * Stored bytes of the words, behind the checksums. Absent: the segment is the tail, or has none.
-   */
+  /** Stored bytes of the words behind the checksums. Absent: none, or the segment is the tail. */
   wordBytes: z.optional(count()),
-  /**
-   * The words of the tail. Absent: there are too many, or a release without them has written it.
-   */
+  /** Words of the tail. Absent: there are too many, or the release that wrote it had none. */
   words: z.optional(z.string()),
   /** Least and greatest timestamp of the events. Absent: an event has none that is comparable. */
   from: z.optional(z.string()),
@@ -106,10 +99,7 @@ export function packHead(
   };
 }
 
-/**
- * The manifest of a head, and the tail of the head. Throws `ArchiveError` with the code damaged,
- * also where the content is not that of the name.
- */
+/** Manifest and tail of a head. Throws a `damaged` error also for content of another name. */
 export function unpackHead(
   codec: Codec,
   address: ArchiveAddress,

@@ -9,10 +9,9 @@ import type { Metrics } from '../observability/metrics.ts';
 type Operation = 'put' | 'get' | 'delete' | 'list';
 type Result = 'success' | 'aborted' | StoreErrorCode;
 
-/** Time for which a failure of the store counts, in milliseconds. */
+/** Time after a failed request for which the store counts as failing. */
 const failureMs = 30_000;
 
-/** A store whose requests are measured. */
 export interface MeasuredStore extends ObjectStore {
   /** Whether the last request has failed lately, so that the next one may fail as well. */
   readonly isFailing: boolean;

@@ -19,7 +19,6 @@ import {
   wordsPlace,
 } from './segment-builder.ts';
 
-/** Maximum segments whose checksums are read at a time. */
 const segmentsAtOnce = 8;
 
 export interface ArchiveObjects {
@@ -27,7 +26,6 @@ export interface ArchiveObjects {
   readonly codec: Codec;
 }
 
-/** The events of one frame. */
 export interface FrameLines {
   /** Number of events in the archive before the first line. */
   readonly position: number;
@@ -77,8 +75,7 @@ export class OpenArchive {
   }
 
   /**
-   * The frames of a segment from one to before another, by one read. Throws `ArchiveError` where a
-   * frame does not have the events that the head lists.
+   * Frames of a segment by one read. Throws `ArchiveError` for other events than the head lists.
    */
   async frames(
     segment: Segment,
@@ -121,10 +118,7 @@ export class OpenArchive {
     return checksums;
   }
 
-  /**
-   * The words of the texts of a segment, as `WordList` has them. Undefined: they are not known, or
-   * damaged, so that only the events say whether they have a word.
-   */
+  /** Words as in `WordList`. Undefined: unknown or damaged; only the events have them then. */
   async words(segment: Segment, signal?: AbortSignal): Promise<string | undefined> {
     const { hash, idBytes, wordBytes } = segment;
     if (hash === undefined) return segment.words;

@@ -10,16 +10,14 @@ import { checksumOf } from './segment-builder.ts';
 
 /** Maximum bytes of text of a page, unless its first event is larger. */
 const maxPageBytes = 8 * 1024 * 1024;
-/** Maximum bytes of the heads that a process keeps. */
 const defaultCacheBytes = 16 * 1024 * 1024;
-/** Bytes of a segment of a head in memory, and of the checksum of an event. */
+/** Estimated memory, in bytes, of a segment in a head, and of the checksum of an event. */
 const segmentBytes = 1024;
 const checksumBytes = 4;
 /** Maximum frames of one read of a filtered search. */
 const framesAtOnce = 8;
-/** The beginning of a character that JSON has by its number. */
+/** Beginning of a character that JSON escapes by its number. */
 const escape = Buffer.from('\\u');
-/** Segments whose ids are read at once in a search for ids. */
 const segmentsAtOnce = 8;
 
 export interface HistoryReaderOptions extends ArchiveObjects {
@@ -57,11 +55,10 @@ class ReadEvent implements HistoryEvent {
   }
 }
 
-/** A frame, by its place in the archive. */
 interface FramePlace {
   readonly segment: Segment;
   readonly index: number;
-  /** Number of events before its first one, and before the first one behind it. */
+  /** Number of events before the first event of the frame, and before the next frame. */
   readonly start: number;
   readonly end: number;
 }
@@ -76,10 +73,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       checksumBytes * eventsOf(manifest),
   });
 
-  /**
-   * Heads never change, so a known one is not read again.
-   * `keeps`: whether the head will be asked for again soon.
-   */
+  /** Heads never change and are cached; `keeps`: whether this one will be needed again soon. */
   const open = async (
     { namespace, uid, head }: ArchiveState,
     signal?: AbortSignal,
@@ -120,7 +114,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       }
     },
     find: async function* (state, query, before, signal) {
-      // A search of all conversations would replace what pages of one are read from.
+      // A search of all conversations would evict the heads that pages of one are read from.
       yield* findText(await open(state, signal, { keeps: false }), query, before, signal);
     },
     newest: (address, expiredTime, signal) => newestState(options, address, expiredTime, signal),
@@ -149,7 +143,6 @@ async function startOf(
   );
 }
 
-/** The frames from the one with the position `from` on. */
 function placesOf(
   archive: OpenArchive,
   { from, descending }: { readonly from: number; readonly descending: boolean },
@@ -190,7 +183,7 @@ async function* matching(
   }
 }
 
-/** Neighbours in one segment, which one read fetches: no more than are needed for `wanted`. */
+/** Batches of neighbouring frames of one segment, one read each, as far as `wanted` needs them. */
 function* batchesOf(places: readonly FramePlace[], wanted: number): Generator<FramePlace[]> {
   let batch: FramePlace[] = [];
   let events = 0;
@@ -259,7 +252,7 @@ async function* withIds(
 const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
   kind !== undefined || from !== undefined || before !== undefined;
 
-/** The name of a class may be given with its module. */
+/** A filter may name the class with its module. */
 const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
 
 /** Whether an event may match, before it is parsed: JSON has a word as it is, or with `\u`. */
@@ -281,7 +274,6 @@ function isMatch({ fields }: ReadEvent, filter: HistoryFilter): boolean {
   );
 }
 
-/** Whether a segment may have an event that matches. */
 function mayMatch(segment: Segment, filter: HistoryFilter): boolean {
   const { from, before } = filter;
   const kind = kindOf(filter);

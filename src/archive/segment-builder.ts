@@ -50,7 +50,6 @@ export const frameEvents = 100;
 export const frameBytes = 256 * 1024;
 /** Maximum bytes of text of a segment, unless one event is larger. */
 export const segmentBytes = 1024 * 1024;
-/** Maximum kinds that a segment counts. */
 const maxKinds = 32;
 
 /** A segment as stored: its frames, the checksums of its ids, and without a tail its words. */
@@ -68,7 +67,6 @@ const lineEnd = Buffer.from('\n');
 const idChecksumBytes = 4;
 export const checksumOf = (id: string): number => crc32(id);
 
-/** The checksums of the ids of a segment, in the order of its events. */
 export function checksumsIn(ids: Buffer): Uint32Array {
   const checksums = new Uint32Array(ids.length / idChecksumBytes);
   for (let index = 0; index < checksums.length; index++)
@@ -76,7 +74,6 @@ export function checksumsIn(ids: Buffer): Uint32Array {
   return checksums;
 }
 
-/** A frame of a tail, and its stored bytes. */
 interface TailFrame {
   readonly frame: {
     readonly bytes: number;
@@ -107,7 +104,7 @@ export class SegmentBuilder {
   /** Checksums of the ids, in the order of the events. */
   readonly #checksums: number[] = [];
   readonly #tailChecksums = new Set<number>();
-  /** The ids of the tail, once a checksum has repeated: frames are unpacked for it. */
+  /** Ids of the tail, unpacked from its frames once a checksum has repeated. */
   #ids: Set<string> | undefined;
   /** Undefined: the words are not known, or too many. */
   #words: WordList | undefined = new WordList();
@@ -126,10 +123,7 @@ export class SegmentBuilder {
     this.#open = { position: start, lines: [], raw: 0 };
   }
 
-  /**
-   * Continues a tail. The last frame is unpacked, because more events may belong to it. Throws
-   * `ArchiveError` where the tail is damaged.
-   */
+  /** Continues a tail, whose last frame may get more events. Throws `ArchiveError` if damaged. */
   static of(
     codec: Codec,
     address: ArchiveAddress,
@@ -172,10 +166,7 @@ export class SegmentBuilder {
     return this.#checksums.length === 0;
   }
 
-  /**
-   * Whether the full frames and the words have this number of stored bytes. Words are packed for it
-   * only where they decide.
-   */
+  /** Whether full frames and words have this many stored bytes; packs words only where decisive. */
   reaches(bytes: number): boolean {
     const words = this.#words;
     if (this.bytes >= bytes) return true;
@@ -221,7 +212,6 @@ export class SegmentBuilder {
     if (this.#open.lines.length >= frameEvents || this.#open.raw >= frameBytes) this.#closeFrame();
   }
 
-  /** The segment so far, as the tail of a head. */
   tail(): PackedSegment {
     const { segment, body } = this.#pack([...this.#frames, ...this.#openFrame()]);
     const words = this.#words?.text;
@@ -311,11 +301,9 @@ export class SegmentBuilder {
 const isFull = ({ events, raw }: TailFrame['frame']): boolean =>
   events >= frameEvents || raw >= frameBytes;
 
-/** The text of a frame, or of a file, with these lines. */
 export const textOf = (lines: readonly Buffer[]): Buffer =>
   Buffer.concat(lines.flatMap((line) => [line, lineEnd]));
 
-/** The lines of the text of a frame. */
 export function linesOf(text: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   let start = 0;
@@ -326,6 +314,5 @@ export function linesOf(text: Buffer): Buffer[] {
   return lines;
 }
 
-/** The id in the JSON of an archived event. */
 export const idOf = (json: Buffer): string =>
   (JSON.parse(json.toString()) as { readonly id: string }).id;

@@ -41,9 +41,7 @@ export async function newestState(
   return undefined;
 }
 
-/**
- * Whether a head belongs to the present archive, by its salt: the time at which the last expired.
- */
+/** Whether a head is of the present archive, by its salt: the time of the last expiry. */
 async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,
@@ -72,7 +70,6 @@ async function namesOf(
 
 type Listing = Pick<ObjectStore, 'list'>;
 
-/** The keys of objects that begin with a text. */
 export async function* keysOf(
   store: Listing,
   prefix: string,

@@ -16,12 +16,11 @@ export interface SnapshotLimits extends AgentCallOptions {
   readonly maxBytes?: number;
 }
 
-/** Maximum calls to the agent at a time. */
 const maxCalls = 4;
 /** Bytes of a snapshot without files, changes and diffs. */
 const frameBytes = 8 * 1024;
 
-/** Errors about one file or repository. After all others, further calls would fail as well. */
+/** Errors about one file or repository. After any other error, further calls would fail too. */
 const ofOneFile: ReadonlySet<unknown> = new Set(['refused', 'not-found', 'malformed', 'failed']);
 
 /**

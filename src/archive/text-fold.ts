@@ -2,35 +2,28 @@
 const exceptions = /[\u0130\u212a]/g;
 /** Greek has another small sigma at the end of a word. */
 const finalSigma = /\u03c2/g;
-/** White space and control characters. */
 // eslint-disable-next-line no-control-regex -- outputs of terminals have them
 const spaces = /[\s\u0000-\u001f\u007f-\u009f]+/g;
 /** A run of letters and digits; every character beyond ASCII counts as a letter. */
 const word = /[0-9a-z_\u0080-\uffff]+/g;
 const asciiWord = /^[0-9a-z_]+$/;
 
-/**
- * The text with small letters, of the same length. A character beyond ASCII never becomes one in
- * ASCII.
- */
+/** Lower-case text of the same length. No character beyond ASCII becomes one in ASCII. */
 export const folded = (text: string): string =>
   text.replace(exceptions, '\u0131').toLowerCase().replace(finalSigma, '\u03c3');
 
 /** The text in one line: one space for each run of white space and control characters. */
 export const inOneLine = (text: string): string => text.replace(spaces, ' ');
 
-/** The words of a folded text. */
 export const wordsOf = (text: string): readonly string[] => text.match(word) ?? [];
 
-/**
- * A text that is searched for, whatever the size of its letters and the kind of its white space.
- */
+/** A searched text, whatever the case of its letters and the kind of its white space. */
 export interface TextQuery {
   /** Folded, and in one line. */
   readonly text: string;
-  /** Its words. A text that contains the query contains each of them within a word. */
+  /** Words of `text`. A text that contains the query contains each of them within a word. */
   readonly words: readonly string[];
-  /** The longest of its words in ASCII, which JSON has as they are; absent: it has none. */
+  /** Longest of the words in ASCII, which JSON contains unchanged; absent: there is none. */
   readonly asciiWord: string | undefined;
 }
 
@@ -45,14 +38,11 @@ export function textQueryOf(wanted: string): TextQuery {
 
 const isAscii = (text: string): boolean => asciiWord.test(text);
 
-/** Characters of a snippet before the place, and of all of it. */
+/** Characters of a snippet before the match, and in total. */
 const lengthBefore = 60;
 const maxLength = 200;
 
-/**
- * The surroundings of the first place where a text has the query, in one line and at most 202
- * characters, with `…` where it is truncated; undefined where the text does not have the query.
- */
+/** One line around the first match, at most 202 characters with `…`; undefined without a match. */
 export function snippetOf(source: string, query: TextQuery): string | undefined {
   const text = inOneLine(source);
   const place = folded(text).indexOf(query.text);

@@ -1,7 +1,6 @@
 import { promisify } from 'node:util';
 import { crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
-/** A file of an archive. */
 export interface ZipFile {
   /** At most 65,535 bytes of UTF-8. */
   readonly name: string;
@@ -9,7 +8,6 @@ export interface ZipFile {
   readonly content: Uint8Array;
 }
 
-/** A file as the archive has it. */
 interface Packed {
   readonly name: Buffer;
   /** The content under DEFLATE. */
@@ -18,7 +16,7 @@ interface Packed {
   readonly bytes: number;
 }
 
-/** Fields of this size hold the largest value where the real one is in a ZIP64 record. */
+/** Values of fields of 16 and 32 bits whose real value is in a ZIP64 record. */
 const max16 = 0xff_ff;
 const max32 = 0xff_ff_ff_ff;
 /** Names are UTF-8. */
@@ -28,11 +26,10 @@ const deflated = 8;
 const plainVersion = 20;
 const zip64Version = 45;
 const slabBytes = 64 * 1024;
-/** Maximum bytes of a file for which other threads are not worth their overhead. */
+/** Maximum bytes of a file that this thread compresses: a switch of threads costs more. */
 const maxSyncBytes = 8 * 1024;
-/** For such a file: a window of its size, and 64 KiB of memory in place of 256. */
+/** Options for such a file: a window of its size, and 64 KiB of memory in place of 256. */
 const small = { windowBits: 13, memLevel: 6, chunkSize: 2048 };
-/** Files that are compressed at a time. */
 const filesAtOnce = 4;
 
 const deflate = promisify(deflateRaw);
@@ -97,7 +94,6 @@ function dosTime(time: number): number {
   return day * 0x1_00_00 + clock;
 }
 
-/** The fields that both headers of a file have. */
 function commonFields({ name, data, crc, bytes }: Packed, at: number, version: number): Buffer {
   const fields = Buffer.alloc(24);
   fields.writeUInt16LE(version, 0);
@@ -120,10 +116,7 @@ function localHeader(file: Packed, at: number): Buffer {
   ]);
 }
 
-/**
- * The record of a file in the directory of the archive.
- * @param offset Number of bytes before the file.
- */
+/** @param offset Number of bytes before the file. */
 export function directoryRecord(file: Packed, at: number, offset: number): Buffer {
   const isFar = offset >= max32;
   const version = isFar ? zip64Version : plainVersion;
@@ -147,7 +140,6 @@ export function directoryRecord(file: Packed, at: number, offset: number): Buffe
 
 interface Directory {
   readonly files: number;
-  /** Size of the directory. */
   readonly bytes: number;
   /** Number of bytes before the directory. */
   readonly offset: number;

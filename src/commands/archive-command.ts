@@ -7,7 +7,6 @@ import type { ClusterOptions } from './process.ts';
 export interface ArchiveCommandOptions {
   /** Adds the options of a command that reads a cluster. */
   readonly inCluster: (command: Command) => Command;
-  /** Opens the archive that the settings of the environment name. */
   readonly open: () => Promise<ArchiveAccess & AsyncDisposable>;
 }
 

@@ -22,7 +22,7 @@ import { CommandError, textTable } from './terminal.ts';
 /** An archive without a Conversation. */
 export interface Orphan {
   readonly uid: string;
-  /** Time since its last event; undefined where that can't be read. */
+  /** Time since the last event of the archive; undefined where that can't be read. */
   readonly ageMs: number | undefined;
   readonly origin: ArchiveOrigin;
 }
@@ -81,11 +81,11 @@ export async function lastTimeOf(
 }
 
 export interface PruneArchivesOptions extends ClusterOptions {
-  /** Without it nothing is deleted. */
+  /** Without this option nothing is deleted. */
   readonly delete?: boolean;
   /** A duration like 12h or 30d. */
   readonly olderThan: string;
-  /** With it named archives are deleted also where this installation has not written them. */
+  /** Also deletes named archives that this installation has not written. */
   readonly foreign?: boolean;
 }
 
@@ -173,7 +173,7 @@ function writerText(writer: ArchiveWriter, origin: ArchiveOrigin): string {
   return `key ${keyId === '' ? 'unknown' : keyId}, namespace ${namespaceUid}`;
 }
 
-/** Undefined: the person has no right to read it, and no archive is known as own. */
+/** Undefined: the person may not read the Namespace, so that no archive is known as own. */
 async function namespaceUidOf(client: KubeClient, namespace: string): Promise<string | undefined> {
   try {
     return (await found(client.get(namespaces, '', namespace)))?.metadata.uid;

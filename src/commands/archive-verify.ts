@@ -23,7 +23,6 @@ type Verdict = 'intact' | 'orphaned' | 'empty' | 'damaged';
 
 export interface Verified {
   readonly verdict: Verdict;
-  /** Number of events that were read. */
   readonly events: number;
   /** Cause of the damage, or the head that was read in place of another one; empty without one. */
   readonly detail: string;
@@ -77,7 +76,7 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
 }
 
 /**
- * The same for an archive that the operator may extend meanwhile: damage counts only where the
+ * `verified` for an archive that the operator may extend meanwhile: damage counts only where the
  * Conversation still names the head that was read. Where that one is gone, the newest head in the
  * store is read: the operator continues it.
  */

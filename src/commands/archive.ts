@@ -32,7 +32,6 @@ export interface ArchiveAccess {
   readonly reader: Pick<HistoryReader, 'search' | 'all' | 'count' | 'newest'>;
   /** The writer of the newest head of an archive. Throws `StoreError`. */
   readonly writerOf: (address: ArchiveAddress) => Promise<ArchiveWriter>;
-  /** The master keys of the settings. */
   readonly keys: Pick<SandboxKeys, 'knows'>;
 }
 
@@ -99,9 +98,9 @@ export async function stateOf(
 }
 
 /**
- * The same with the newest head in the store where the one that the Conversation names is gone: its
- * status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest head can't
- * be read.
+ * `stateOf`, with the newest head in the store where the head that the Conversation names is gone,
+ * because its status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest
+ * head can't be read.
  */
 export async function presentStateOf(
   access: ArchiveAccess,
@@ -144,7 +143,7 @@ export function chosenOf(
 
 export const nameOf = ({ conversation }: Archive): string => conversation?.name ?? '';
 
-/** Failures of the store are one line: the settings, the rights or the network are wrong. */
+/** Reports failures of the store in one line: the settings, rights or network are wrong. */
 export async function withStore<R>(work: Promise<R>): Promise<R> {
   try {
     return await work;
@@ -230,10 +229,7 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   });
 }
 
-/**
- * The keys of the server; without any a random one, which opens what is not encrypted, and by which
- * no archive is known as that of this installation.
- */
+/** The server's keys, or a random one, which opens plain archives and identifies none as own. */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);
   return existsSync(join(directory, 'master-key'))

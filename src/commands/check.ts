@@ -68,7 +68,7 @@ export const allChecks: readonly Check[] = [
 ];
 
 export interface CheckOptions extends ClusterOptions {
-  /** Before an installation, with the rights of the person. */
+  /** Checks the cluster before an installation, with the rights of the person. */
   readonly pre?: boolean;
   readonly output?: 'json';
   readonly image?: string;
@@ -168,7 +168,7 @@ async function credentialsOf(config: CheckConfig): Promise<readonly GitHostCrede
   });
 }
 
-/** Without a usable TRUST_FILE the way outside has none, and the failure is a finding. */
+/** An unusable TRUST_FILE is left out, and its failure becomes a finding. */
 function outwardOf(
   config: CheckConfig,
   runtime: MeasuredRuntime,
@@ -186,7 +186,7 @@ function outwardOf(
 const isMissing = (client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> =>
   client.get(namespaces, '', name, { signal }).then(() => false, isNotFound);
 
-/** Tries everything, and reports it. Throws `CommandError` and `ConfigError`. */
+/** Runs all checks, and prints the report. Throws `CommandError` and `ConfigError`. */
 export async function check(options: CheckOptions): Promise<void> {
   const config = readCheckConfig(process.env);
   const checks = chosenChecks(options.skip);

@@ -18,9 +18,9 @@ import { CommandError, textTable } from './terminal.ts';
 import { conversationAnnotation, retainedLabel } from '../controllers/sandbox/claim.ts';
 
 type ClaimState =
-  /** Its sandbox exists. */
+  /** The sandbox of the claim exists. */
   | 'in-use'
-  /** Another pod mounts it, for instance to copy files out. */
+  /** Another pod mounts the claim, for instance to copy files out. */
   | 'mounted'
   /** The sandbox is gone, and its template has kept the claim. */
   | 'retained'
@@ -30,7 +30,6 @@ type ClaimState =
 
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
-  /** The sandboxes of the namespace of the claim. */
   readonly sandboxes: readonly Sandbox[];
   readonly pods: readonly Pod[];
 }
@@ -57,7 +56,7 @@ interface ListedClaim {
   readonly claim: PersistentVolumeClaim;
   readonly state: ClaimState;
   readonly owner: string;
-  /** Empty for a sandbox that was made for none. */
+  /** Empty for a sandbox that was created for no conversation. */
   readonly conversation: string;
   readonly size: string;
   readonly ageMs: number;
@@ -76,10 +75,10 @@ export function listed(facts: ClaimFacts, nowMs: number): ListedClaim {
 }
 
 export interface PruneSelection {
-  /** Empty: whatever its name. */
+  /** Names of claims. Empty: all of them. */
   readonly names: readonly string[];
   readonly owner?: string | undefined;
-  /** Retained claims too, not only orphaned ones. */
+  /** Whether retained claims are included in addition to orphaned ones. */
   readonly retained: boolean;
   readonly olderThanMs: number;
 }
@@ -95,7 +94,7 @@ export const isPrunable = (
   (selection.names.length === 0 || selection.names.includes(claim.metadata.name));
 
 export interface PruneOptions extends ClusterOptions {
-  /** Without it nothing is deleted. */
+  /** Without this option nothing is deleted. */
   readonly delete?: boolean;
   readonly retained?: boolean;
   readonly owner?: string;
@@ -113,10 +112,8 @@ const rowOf = (each: ListedClaim): readonly string[] => [
   humanDuration(each.ageMs),
 ];
 
-/** Every claim of the operator in a namespace, by name. */
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  // Claims first: a sandbox is made before its claim, so none of these lacks a sandbox that comes
-  // later.
+  // Claims first: a sandbox is older than its claim, so that no claim lacks a later sandbox.
   const { items } = await client.list(persistentVolumeClaims, {
     namespace,
     labelSelector: managedBySelector,
@@ -152,7 +149,7 @@ export function agedMs(text: string): number {
   return Number(count) * unitMs;
 }
 
-/** Deletes a listed claim unless it has got a sandbox since; returns what became of it. */
+/** Deletes a listed claim unless a sandbox uses it by now; returns the outcome. */
 async function prune(
   client: KubeClient,
   { claim }: ListedClaim,

@@ -23,7 +23,7 @@ export const fileNameOf = (owner: string): string =>
     [...Buffer.from(character)].map((byte) => `_${byte.toString(16).padStart(2, '0')}`).join(''),
   );
 
-/** Any other name would not stay apart from its owners', or within the folder. */
+/** Other names could be confused with those of owners' files, or leave the folder. */
 export const isCredentialName = (name: string): boolean => /^[A-Za-z0-9_-]+$/.test(name);
 
 /** The one line of a file, with which no header can be forged; undefined for anything else. */
@@ -36,7 +36,6 @@ export function secretLineOf(text: string): string | undefined {
 
 export interface CredentialFilesOptions {
   readonly folder: string;
-  /** The setting that names the folder. */
   readonly setting: string;
   /** Name of one credential in logs: "a git credential". */
   readonly what: string;
@@ -47,7 +46,7 @@ export interface CredentialFilesOptions {
 
 /**
  * - absent: there is no such file.
- * - unusable: there is one of no use, which is logged.
+ * - unusable: the file has no usable value, which is logged.
  */
 export type CredentialFile<T> =
   { readonly file: string; readonly value: T } | 'absent' | 'unusable';
@@ -65,7 +64,7 @@ export class CredentialFiles {
     this.#options = options;
   }
 
-  /** Without what a mount keeps for itself; throws a `CommandError` for an unreadable folder. */
+  /** Files without those of the mount itself. Throws a `CommandError` for an unreadable folder. */
   list(): readonly string[] {
     const { folder, setting } = this.#options;
     try {
@@ -75,19 +74,19 @@ export class CredentialFiles {
     }
   }
 
-  /** An owner's own, else everybody's; `parse` says undefined to a useless one. Never rejects. */
+  /** The owner's credential, else the shared one. `parse`: undefined if useless. Never rejects. */
   async of<T>(
     name: string,
     owner: string,
     parse: (text: string) => T | undefined,
   ): Promise<{ readonly file: string; readonly value: T } | undefined> {
     const own = await this.ownOf(name, owner, parse);
-    // Where an owner's own one is of no use, everybody's is no substitute: it may open more.
+    // The shared credential does not replace an unusable own one, because it may permit more.
     const found = own === 'absent' ? await this.everybodysOf(name, parse) : own;
     return typeof found === 'string' ? undefined : found;
   }
 
-  /** An owner's own one alone. Never rejects. */
+  /** The owner's own credential alone. Never rejects. */
   async ownOf<T>(
     name: string,
     owner: string,
@@ -96,7 +95,7 @@ export class CredentialFiles {
     return isCredentialName(name) ? this.#read(`${name}.${fileNameOf(owner)}`, parse) : 'absent';
   }
 
-  /** Everybody's alone. Never rejects. */
+  /** Credential for everybody, never an owner's own one. Never rejects. */
   async everybodysOf<T>(
     name: string,
     parse: (text: string) => T | undefined,
@@ -111,7 +110,7 @@ export class CredentialFiles {
       text = await readFile(join(folder, file), 'utf8');
     } catch (error) {
       const code = systemCodeOf(error) ?? 'unreadable';
-      // The second: too long a name for a file, so there is none.
+      // ENAMETOOLONG: no file can have this name.
       if (code === 'ENOENT' || code === 'ENAMETOOLONG') return 'absent';
       this.#complain(file, code);
       return 'unusable';
@@ -135,7 +134,7 @@ export class CredentialFiles {
   }
 }
 
-/** API keys of models from a mounted folder: NAME is everybody's, NAME.OWNER one owner's. */
+/** API keys of models from a mounted folder: NAME is shared, NAME.OWNER is one owner's. */
 export function mountedAgentCredentials(
   folder: string | undefined,
   logger: Logger,
@@ -148,8 +147,7 @@ export function mountedAgentCredentials(
     what: 'a model credential',
     expected: 'it has to be one line with the key',
   });
-  // The folder is checked at the start, so that a missing folder shows before the first
-  // conversation needs it.
+  // Checked at the start, so that a missing folder shows before the first conversation.
   files.list();
   return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }

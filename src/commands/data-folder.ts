@@ -74,10 +74,7 @@ export class DataFolder {
 
 const loopback = '127.0.0.1';
 
-/**
- * The port in a file of the data folder where it is free, else 0, for any. A port that stays the
- * same over restarts keeps addresses alive that others have stored.
- */
+/** Stored port if it is free, else 0 (any). A constant port keeps addresses valid over restarts. */
 export async function lastPort(folder: DataFolder, file: string): Promise<number> {
   const last = Number(folder.read(file));
   return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
@@ -100,9 +97,9 @@ const schema = z.object({ url: z.url(), owner: z.string() });
 type LocalService = z.output<typeof schema>;
 
 /**
- * The folder of a service of this machine among these, if they name one: DATA_DIR, else the folder
- * of the kubeconfig that the service has written, else the default folder. A KUBECONFIG of anything
- * else names a cluster.
+ * Data folder of a service on this machine: DATA_DIR, else the folder of the kubeconfig that the
+ * service has written, else the default folder. Undefined for any other KUBECONFIG, which names a
+ * cluster.
  */
 export function localServiceFolder({
   DATA_DIR = '',
@@ -114,13 +111,12 @@ export function localServiceFolder({
   return isOurs && existsSync(join(folder, file)) ? folder : undefined;
 }
 
-/** Writes down the service that uses the data folder. Returns the function that removes it. */
+/** Records the service that uses the data folder. Returns the function that removes the record. */
 export function announceService(folder: DataFolder, service: LocalService): () => void {
   folder.write(file, JSON.stringify(service));
   return () => rmSync(folder.file(file), { force: true });
 }
 
-/** The service that uses the data folder; undefined where none does. */
 export function localService(folder: DataFolder): LocalService | undefined {
   const text = folder.read(file);
   return text === undefined ? undefined : schema.parse(JSON.parse(text));

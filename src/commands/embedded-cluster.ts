@@ -21,7 +21,7 @@ import { connect } from './process.ts';
 
 export interface EmbeddedClusterOptions extends MeasuredRuntime {
   readonly folder: DataFolder;
-  /** 0: the one of the last time where that is free, else any. */
+  /** 0: the port of the last start where that is free, else any. */
   readonly port: number;
   readonly images: Readonly<Record<string, ImageProgram>>;
 }
@@ -35,7 +35,7 @@ const loopback = '127.0.0.1';
 
 const stateFile = 'state.db';
 
-/** Throws for volumes without a state: the start removes volumes without a claim, so all. */
+/** Throws for volumes without a stored state: the start would delete all, as none has a claim. */
 function refuseVolumesWithoutState(folder: DataFolder): void {
   const volumes = folder.file('node/volumes');
   if (
@@ -63,7 +63,7 @@ async function openPlane(runtime: MeasuredRuntime, folder: DataFolder): Promise<
   }
 }
 
-/** The same over restarts, so that kubeconfigs that people have copied stay valid. */
+/** The certificate is the same over restarts, so that copied kubeconfigs stay valid. */
 function certificateOf(folder: DataFolder, clock: Clock): Certificate {
   const text = folder.remember('certificate', () => {
     const { cert, key } = createCertificate({ nowMs: clock.now() });
@@ -83,12 +83,12 @@ export async function startEmbeddedCluster(
   const { folder, images, port: wantedPort, ...runtime } = options;
   const { clock, logger } = runtime;
   const apiLogger = logger.child({ component: 'api-server' });
-  // First, because it locks the folder: nothing of another process may be touched before.
+  // The plane opens first, because it locks the folder against other processes.
   const plane = await openPlane({ ...runtime, logger: apiLogger }, folder);
   stack.defer(() => plane.close());
   await plane.applyCrds(definitions.map(crdOf));
   const token = folder.remember('api-token', () => randomBytes(32).toString('base64url'));
-  // Kubeconfigs that people have copied have the port.
+  // Copied kubeconfigs contain the port.
   const port = wantedPort === 0 ? await lastPort(folder, 'api-port') : wantedPort;
   const server = await startApiServer({
     plane,

@@ -27,7 +27,7 @@ import { pullRequestTools } from '../gateway/pull-requests/tools.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Where lines of the audit go, whatever the level of the other lines. */
+/** Destination of audit lines, whatever the log level is. */
 export const auditOf = (config: GatewayConfig | UpConfig) =>
   loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
 
@@ -130,13 +130,10 @@ interface AgentSideOptions {
   readonly version: string;
 }
 
-/** To one git host, of all the sandboxes. */
+/** Maximum connections to one git host, for all sandboxes together. */
 const hostConnections = 128;
 
-/**
- * Serves what sandboxes may ask of the gateway until the stack ends: git, tools for pull requests,
- * and webhooks. Returns the port.
- */
+/** Serves sandboxes git, pull request tools and webhooks until the stack ends; returns the port. */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
   { credentials, keys, caches, notify, client, pullRequests, version, ...server }: AgentSideOptions,

@@ -82,7 +82,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
       version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
-      // More than a sandbox that works needs, and few enough that one alone can't take them all.
+      // Above the needs of one sandbox, and low enough that none can take all connections.
       maxConnectionsPerAddress: 128,
       notify: (notification: AgentNotification, owner: string) =>
         notifications.notify(notification, owner),

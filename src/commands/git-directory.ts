@@ -101,7 +101,7 @@ const certificatesFile = 'ca.crt';
 
 type Secrets = Pick<GitCredential, 'authorization' | 'token'>;
 
-/** From `user:password`, or a token alone; undefined for what is neither. */
+/** Secrets of a text `user:password`, or of a token alone; undefined for any other text. */
 export function secretsOf(text: string, provider: string): Secrets | undefined {
   const secret = secretLineOf(text);
   if (secret === undefined) return undefined;
@@ -117,11 +117,11 @@ export interface MountedGitCredentialsOptions {
   readonly logger: Logger;
 }
 
-/** The sources of credentials in files, apart, so that others can be between them. */
+/** Sources of credentials in files, separate, so that other sources can come between them. */
 interface GitCredentialFiles {
-  /** PROVIDER.OWNER. */
+  /** Files named PROVIDER.OWNER. */
   readonly own: CredentialSource;
-  /** PROVIDER. */
+  /** Files named PROVIDER. */
   readonly everybodys: CredentialSource;
 }
 
@@ -159,15 +159,15 @@ function gitCredentialFiles({
   };
 }
 
-/** Credentials for git hosts from files: PROVIDER is everybody's, PROVIDER.OWNER one owner's. */
+/** Credentials for git hosts from files: PROVIDER is shared, PROVIDER.OWNER is one owner's. */
 export function mountedGitCredentials(options: MountedGitCredentialsOptions): GitCredentials {
   const { own, everybodys } = gitCredentialFiles(options);
   return credentialsOf([own, everybodys]);
 }
 
 /**
- * Credentials for everybody, by provider, from files and from the users in the URLs of hosts: those
- * of owners and of a GitHub App are not among them.
+ * Shared credentials, by provider, from files and from the users in the URLs of hosts, without
+ * those of owners and of a GitHub App.
  */
 export async function everybodysGitCredentials({
   hosts,

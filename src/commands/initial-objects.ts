@@ -34,7 +34,7 @@ export const defaultQuota = (namespace: string): NewObject<ConversationQuota> =>
     onExceeded: 'PauseOldest',
     minActiveSeconds: 0,
     autoResume: 'All',
-    // Why these numbers: docs/sizing.md.
+    // The reasons for these numbers are in docs/sizing.md.
     maxConversations: 1_000,
     maxStoredBytes: 64 * 1024 * 1024,
     maxSandboxes: 100,
@@ -73,10 +73,7 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   },
 });
 
-/**
- * Sets a local installation's warm sandboxes of a template; undefined leaves those of an earlier
- * start.
- */
+/** Sets the warm sandboxes of a local template; undefined keeps the number of an earlier start. */
 export async function keepWarm(
   client: KubeClient,
   namespace: string,

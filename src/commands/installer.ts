@@ -66,10 +66,7 @@ export async function runInstaller(
 const withoutKeys = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('LLM_')));
 
-/**
- * Returns whether a command of an installer succeeds; the output is dropped. False where the
- * installer is not on the PATH. Rejects with the signal's reason.
- */
+/** Whether an installer's command succeeds; false if not on the PATH. Rejects on the signal. */
 export async function succeeds(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],
   { environment, signal }: Pick<InstallerOptions, 'environment' | 'signal'>,

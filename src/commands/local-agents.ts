@@ -70,10 +70,7 @@ export const acpProgram = (
   { PATH = '' }: NodeJS.ProcessEnv,
 ): ImageProgram => ({ ...bridge, env: { ...bridge.env, PATH: [programs, PATH].join(delimiter) } });
 
-/**
- * Initial template for an agent on this machine. Later starts keep the changes of users, except the
- * model of the environment.
- */
+/** Initial template for a local agent. Later starts change only the model of the environment. */
 export const acpTemplate = (namespace: string, name: AcpAgentName): NewObject<SandboxTemplate> => {
   const { package: packageName, version, license } = acpVendors[name];
   return {
@@ -109,7 +106,7 @@ export const acpTemplate = (namespace: string, name: AcpAgentName): NewObject<Sa
 
 const openHandsTemplateName = 'openhands';
 
-/** A plain name at an own address is of an OpenAI-compatible service, as LiteLLM writes it. */
+/** LiteLLM form of a plain model name at a custom address, which is OpenAI-compatible. */
 function liteLlmModel<T extends LocalModel>(model: T): T {
   const { LLM_MODEL: name, LLM_BASE_URL: baseUrl } = model;
   return name === undefined || baseUrl === undefined || name.includes('/')
@@ -117,10 +114,7 @@ function liteLlmModel<T extends LocalModel>(model: T): T {
     : { ...model, LLM_MODEL: `openai/${name}` };
 }
 
-/**
- * Initial template for the OpenHands agent-server on this machine. Later starts keep the changes of
- * users, except the model of the environment.
- */
+/** Initial template for a local OpenHands agent-server. Later starts change only its model. */
 export const openHandsTemplate = (
   namespace: string,
   version: string,
@@ -144,7 +138,7 @@ export const openHandsTemplate = (
         ],
       },
     },
-    // By itself it takes those for a browser too, and there is none for it.
+    // Without this list the agent also takes its tool for a browser, and there is no browser.
     agent: {
       kind: 'openhands',
       workingDir: '/workspace',
@@ -159,7 +153,7 @@ export const openHandsTemplate = (
 export interface LocalAgentsOptions {
   readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS' | 'AGENTS_DIR'>;
   readonly folder: DataFolder;
-  /** Where the program lies, and the reference agent with it. */
+  /** Folder with the program and the reference agent. */
   readonly programFolder: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
@@ -169,14 +163,13 @@ export interface LocalAgents {
   readonly images: Readonly<Record<string, ImageProgram>>;
   /** Template of starts that name none. */
   readonly templateName: string;
-  /** Makes the templates that are not there. */
   ensureTemplates(client: KubeClient, namespace: string): Promise<void>;
   /** Notes for the user who has started the program, printed once the templates exist. */
   notes(client: KubeClient, namespace: string): Promise<readonly string[]>;
   readonly example: string;
 }
 
-/** The first of these paths that is there: beside the bundled program, or in the sources. */
+/** The first existing path: beside the bundled program, or in the sources. */
 function fileOf(programFolder: string, paths: readonly string[], what: string): string {
   const file = paths.map((path) => join(programFolder, path)).find((path) => existsSync(path));
   if (file === undefined) throw new CommandError(`${what} is missing in ${programFolder}`);
@@ -192,18 +185,18 @@ function referenceAgent(programFolder: string): Readonly<Record<string, ImagePro
   return { [referenceAgentImage]: { command: [process.execPath, program] } };
 }
 
-/** One of the agents; its template is made beside that of the reference agent. */
+/** Agent whose template is created in addition to that of the reference agent. */
 type LocalAgent = Omit<LocalAgents, 'ensureTemplates'> & {
   ensureTemplate(client: KubeClient, namespace: string): Promise<void>;
 };
 
-/** Installs what is chosen, unless it is there. Rejects with the signal's reason. */
+/** Installs the chosen agents unless they are installed. Rejects with the signal's reason. */
 export async function localAgents(options: LocalAgentsOptions): Promise<LocalAgents> {
   const reference = referenceAgent(options.programFolder);
   const [name, ...others] = agentsOf(options.config);
   const first = await localAgent(name, options, reference);
   const agents = [first];
-  // One after the other, because installers write their progress.
+  // Agents are installed one after the other, because installers write their progress.
   for (const other of others) agents.push(await localAgent(other, options, reference));
   return {
     // The reference agent stays: sandboxes of an earlier start may be made from its template.
@@ -314,17 +307,14 @@ async function notesOn(
 
 const localCredential = 'model';
 /**
- * On a template whose model comes from the environment of `up`: without it, a user has set the
- * model. Its value `bound` says that `up` has bounded the models, too.
+ * Annotation of a template whose model comes from the environment of `up`; without it, a user has
+ * set the model. The value `bound` says that `up` has bounded the models, too.
  */
 const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
 
-/**
- * The key of the environment under its one name, for everybody; what is mounted comes first. Throws
- * a `CommandError` for what is none.
- */
+/** The key of LLM_API_KEY for everybody, after mounted ones. Throws `CommandError` if invalid. */
 export function localAgentCredentials(
   { LLM_API_KEY: text }: LocalModel,
   mounted: AgentCredentials,
@@ -338,7 +328,7 @@ export function localAgentCredentials(
   };
 }
 
-/** Gives a template's agents the model of the environment, or takes an earlier one back. */
+/** Sets the environment's model on a template, or removes the one of an earlier start. */
 export async function useLocalModel(
   client: KubeClient,
   namespace: string,
@@ -350,8 +340,7 @@ export async function useLocalModel(
   const { metadata, spec } = await client.get(sandboxTemplates, namespace, templateName);
   const before = metadata.annotations?.[fromEnvironment];
   if (!isSet && before === undefined) return;
-  // Without an address of one's own the provider gets the key that the model's name says: then no
-  // other model may be named.
+  // Without LLM_BASE_URL the model's name selects the provider that gets the key: bound to it.
   const isBound = LLM_API_KEY !== undefined && LLM_BASE_URL === undefined;
   const allowedModels = isBound
     ? (spec.agent.allowedModels ?? []).filter(namesProvider)

@@ -21,7 +21,7 @@ export interface LoginLinkOptions extends ClusterOptions {
   readonly url?: string;
 }
 
-/** Where `kubectl port-forward` serves the gateway, as the notes of the chart have it. */
+/** URL at which `kubectl port-forward` serves the gateway, as in the notes of the chart. */
 const forwardedUrl = 'http://127.0.0.1:3000';
 
 /**

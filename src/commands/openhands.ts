@@ -47,7 +47,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** All three: uv takes any version of a package that only another package needs. */
+/** All three are pinned: uv takes any version of a package that only another package needs. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
 /** Versions of Python that the agent runs with; `UV_PYTHON` names another one. */
 const pythonVersions = '>=3.12,<3.14';
@@ -119,10 +119,7 @@ const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "
  */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/**
- * Folder of the sockets of all processes, whose names differ. A process whose path would be too
- * long creates a folder in /tmp.
- */
+/** Folder of all processes' sockets; for too long a path, the process creates one in /tmp. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};
@@ -134,10 +131,10 @@ export const openHandsProgram = (python: string, folder: DataFolder): ImageProgr
   command: ['/bin/sh', '-c', script, python],
   env: {
     ...tmuxEnvironment(folder),
-    // Else it fetches a list of prices at each start.
+    // Otherwise LiteLLM fetches a list of prices at each start.
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
     OPENHANDS_SUPPRESS_BANNER: '1',
-    // Else its lines are broken at 80 columns.
+    // Otherwise log lines are wrapped at 80 columns.
     LOG_JSON: 'true',
   },
 });

@@ -24,7 +24,7 @@ import {
   connectForLease,
 } from './process.ts';
 
-/** Without webhooks, a change is to be known within 5 s all the same. */
+/** Without webhooks, polling alone must notice a change within 5 s. */
 const maxPollWithoutNotificationsMs = 4_000;
 
 /** The controllers of a cluster: one process leads each shard, the others wait for its lease. */
@@ -37,7 +37,7 @@ export async function operator(): Promise<void> {
   const scope = config.ALL_NAMESPACES ? {} : { namespace };
   const forLease = connectForLease(connection, runtime);
   stack.defer(() => forLease.transport.close());
-  // Filled while another one leads, so that a handover takes no longer than the lease.
+  // Caches fill while another process leads, so that a handover takes no longer than the lease.
   const caches = createCaches({ client, ...scope, ...runtime });
   startReflectors(reflectorsOf(caches), stack);
   const stop = new AbortController();
@@ -52,7 +52,7 @@ export async function operator(): Promise<void> {
   for (const port of [config.METRICS_PORT, config.HEALTH_PORT])
     await serveTelemetry({ host: config.HOST, port, metrics, ready }, stack);
 
-  /** By shard. */
+  /** Operators by shard. */
   const leading = new Map<number, Operator>();
   let notificationPort: number | undefined;
   if (config.NOTIFICATION_PORT !== undefined) {
@@ -92,7 +92,7 @@ export async function operator(): Promise<void> {
       },
       onStartedLeading: async ({ shard, owns, fenced }, signal) => {
         const share = shareOfMetrics(metrics);
-        // One leader has the namespace of the initial objects, whatever the number of shards.
+        // One leader alone maintains the initial objects, whatever the number of shards is.
         const maintained =
           shard === shardOf(namespace, config.SHARDS)
             ? new InitialObjects({ ...initial, client: fenced(client) }).maintain(signal)

@@ -76,7 +76,7 @@ function proxyEnvironment(config: OutwardConfig): Environment {
     ...(http !== undefined && { HTTP_PROXY: http, http_proxy: http }),
     NO_PROXY: noProxy,
     no_proxy: noProxy,
-    // Without this Node reads none of them.
+    // Node reads the proxy variables only with this one.
     NODE_USE_ENV_PROXY: '1',
   };
 }
@@ -106,7 +106,7 @@ function trustEnvironment({ TRUST_FILE: path }: OutwardConfig, folder: DataFolde
   };
 }
 
-/** The programs with more variables; their own take precedence. */
+/** Adds variables to the programs; their own take precedence. */
 export const withEnvironment = (
   images: Readonly<Record<string, ImageProgram>>,
   env: Environment,

@@ -40,7 +40,7 @@ export function connect(
   return { client: new HttpKubeClient({ transport }), transport };
 }
 
-/** Connections for the lease: one for the call, one for when the first falls silent. */
+/** Connections for the lease: one for the call, one for when the first does not respond. */
 const leaseConnections = 2;
 
 /**
@@ -51,7 +51,7 @@ const leaseConnections = 2;
 export const connectForLease = (connection: Connection, runtime: MeasuredRuntime) =>
   connect(connection, runtime, { connections: leaseConnections });
 
-/** Pretty on a terminal, JSON elsewhere, unless the settings say. */
+/** Log format: pretty on a terminal, JSON elsewhere, unless the settings name one. */
 export const loggerOf = (config: {
   readonly LOG_LEVEL: LogLevel;
   readonly LOG_FORMAT?: 'json' | 'pretty' | undefined;
@@ -87,7 +87,7 @@ export function interrupted(): Promise<NodeJS.Signals> {
   });
 }
 
-/** The first parts of a command that works against a cluster; the stack ends them. */
+/** Parts that every command with a cluster needs, until the stack ends. */
 export async function clusterProcess(
   config: OperatorConfig | GatewayConfig,
   stack: AsyncDisposableStack,
@@ -124,9 +124,9 @@ export async function serveTelemetry(
 }
 
 export interface ClusterOptions {
-  /** By default $KUBECONFIG, ~/.kube/config, or the pod. */
+  /** Default: $KUBECONFIG, ~/.kube/config, or the service account of the pod. */
   readonly kubeconfig?: string;
-  /** By default that of the kubeconfig. */
+  /** Default: the namespace of the kubeconfig. */
   readonly namespace?: string;
 }
 

@@ -19,7 +19,7 @@ export const portInUse =
     throw new CommandError(`${setting}: port ${port} is in use`, { cause });
   };
 
-/** Columns of one width each, for a terminal; the first row is the head. */
+/** Aligned columns for a terminal; the first row is the head. */
 export function textTable(rows: readonly (readonly string[])[]): string {
   const widths =
     rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];

@@ -83,7 +83,7 @@ function sandboxOrigins(
 
 interface Facts {
   readonly link: string;
-  /** The line for a shell that prints another link, in every folder and with every Node. */
+  /** Shell command that prints another link, from any folder and with any Node. */
   readonly linkCommand: string;
   readonly url: string;
   readonly key: string;
@@ -132,7 +132,7 @@ function banner({ url, key, kubeconfig, ...facts }: Facts): string {
 
 export interface UpOptions {
   readonly version: string;
-  /** Where the program lies, and the reference agent with it. */
+  /** Folder with the program and the reference agent. */
   readonly programFolder: string;
 }
 

@@ -17,7 +17,7 @@ export const messageOf = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'Something in this page has failed. Reload it.';
 
 let isSigningOut = false;
-/** From here on a request without a session is expected, and does not replace the sign-out. */
+/** After this call a request without a session is expected, and does not replace the sign-out. */
 export function beginSignOut(): void {
   isSigningOut = true;
 }
@@ -36,10 +36,7 @@ interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * One call of the service with the cookie of the session. Rejects with an ApiError; a call without
- * a session leaves for the sign-in.
- */
+/** Rejects with an ApiError; without a session, the page leaves for the sign-in. */
 async function respond(
   method: string,
   path: string,

@@ -15,7 +15,7 @@ export class ChangedFiles {
   readonly list = signal<readonly GitChange[] | undefined>(undefined);
   readonly isReading = signal(false);
   readonly problem = signal<string | undefined>(undefined);
-  /** Why there is nothing to read at present; undefined where there may be. */
+  /** Reason why there is nothing to read now; undefined where there may be something. */
   readonly absence = signal<string | undefined>(undefined);
   /** Counts the reads of the list: versions that were read before are outdated. */
   readonly revision = signal(0);

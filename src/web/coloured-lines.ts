@@ -1,6 +1,6 @@
 export interface Piece {
   readonly text: string;
-  /** The kind that gives it its colour; undefined: none. */
+  /** Kind that determines the colour; undefined: none. */
   readonly kind?: ColourKind | undefined;
 }
 export type ColourKind = 'keyword' | 'string' | 'comment' | 'number' | 'name';
@@ -15,10 +15,7 @@ export interface ToColour {
 }
 
 export interface Colouring {
-  /**
-   * Lines of a text in colours, whose pieces have the characters of the text exactly; undefined
-   * where the language is unknown, or there are too many pieces.
-   */
+  /** Lines in colours, character for character; undefined: unknown language, or too many pieces. */
   readonly colouredLines: (path: string, text: string) => ColouredLines | undefined;
 }
 

@@ -83,7 +83,7 @@ export class Draft {
     }
   }
 
-  /** Whether a conversation was started. */
+  /** Returns whether a conversation was started. */
   async send(): Promise<boolean> {
     if (this.isSending.value) return false;
     this.isSending.value = true;

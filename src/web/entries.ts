@@ -23,7 +23,7 @@ export interface MessageEntry extends EntryBase {
   /** Images as data URLs. */
   readonly images: readonly string[];
 }
-/** lost: the run has ended, and there is no result. apart: it may be among events not shown. */
+/** lost: the run has ended without a result. apart: the result may be in an event not shown. */
 export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost' | 'apart';
 export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';
@@ -49,7 +49,7 @@ export interface FoldedEntry extends EntryBase {
 /** One event as people read it, or a tool call with its result. */
 export type Entry = MessageEntry | ToolEntry | NoticeEntry | FoldedEntry;
 
-/** Longest text of an entry in UTF-16 units, so that no event makes the page slow. */
+/** Maximum UTF-16 units of a text of an entry, so that no event makes the page slow. */
 export const maxTextLength = 20_000;
 const maxSummaryLength = 200;
 const maxImages = 20;
@@ -59,7 +59,7 @@ function bounded(text: string): string {
   return more <= 0 ? text : `${text.slice(0, maxTextLength)}\n… ${more} characters more`;
 }
 
-/** The beginning and the end: errors are at the end of an output. */
+/** Beginning and end of a text: errors are at the end of an output. */
 function ends(text: string): string {
   const more = text.length - maxTextLength;
   if (more <= 0) return text;
@@ -87,7 +87,7 @@ const baseOf = (event: AgentEvent): EntryBase => ({
   time: textOf(event['timestamp']),
 });
 
-/** None where the message says nothing. */
+/** No entry for an empty message. */
 function messageOf(event: AgentEvent, text: string, content?: unknown): readonly MessageEntry[] {
   const images = contentImages(content);
   if (text.trim() === '' && images.length === 0) return [];
@@ -130,7 +130,7 @@ function toolOf(event: AgentEvent): ToolEntry {
   };
 }
 
-/** An agent's action: what it thinks before, and the call of the tool or its last message. */
+/** Entries of an agent's action: its thoughts, then the tool call or the last message. */
 function actionEntries(event: AgentEvent): readonly Entry[] {
   const action = objectOf(event['action']);
   const own = { ...event, source: 'agent' };
@@ -144,7 +144,7 @@ function resultOf(event: AgentEvent): Pick<ToolEntry, 'output' | 'state'> | unde
   const observation = objectOf(event['observation']);
   switch (eventKindOf(event)?.result) {
     case 'observed': {
-      // Its action is the last message of the agent.
+      // The action of this result is the last message of the agent.
       if (observation['kind'] === 'FinishObservation') return undefined;
       const text = contentText(observation['content']) || textOf(observation['output']);
       const isFailed = observation['is_error'] === true || isFailureCode(observation['exit_code']);
@@ -191,7 +191,7 @@ function acpToolOf(event: AgentEvent): ToolEntry {
   };
 }
 
-/** A call of which a later event says more, or another result. */
+/** Tool call with the additions of a later event. */
 const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
   id: known.id,
   time: known.time,
@@ -212,7 +212,7 @@ const folded = (event: AgentEvent, name: string, value: unknown): FoldedEntry =>
   text: bounded(textOf(value) || jsonOf(value)),
 });
 
-/** Changes of an agent's session that a person has to know of. */
+/** Entries for changes of an agent's session that a person has to know. */
 function stateEntries(event: AgentEvent): readonly Entry[] {
   const state = stateKindOf(event);
   const value = state?.valueOf(event['value']);
@@ -260,9 +260,9 @@ const ended: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck', 'idle
  */
 export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];
-  /** Places of the calls whose result may still come, by their ids. */
+  /** Indexes of the calls whose result may still come, by their ids. */
   const open = new Map<string, number>();
-  /** Adds to the entry of the call, or a new one. */
+  /** Adds a state to the entry of its call, or as a new entry. */
   const add = (call: string, news: ToolEntry): void => {
     const place = open.get(call);
     const known = place === undefined ? undefined : entries[place];
@@ -321,7 +321,7 @@ export interface PlanStep {
 
 interface Plan {
   readonly steps: readonly PlanStep[];
-  /** Steps that are left out. */
+  /** Number of steps that are left out. */
   readonly more: number;
 }
 

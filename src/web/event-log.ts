@@ -9,7 +9,6 @@ export interface EventPage {
 }
 
 /**
- * Reads a page.
  * @param from `next_page_id` of the page before, or the id of the event that the page begins with.
  */
 export type ReadPage = (
@@ -17,13 +16,13 @@ export type ReadPage = (
   order?: 'oldest first' | 'newest first',
 ) => Promise<EventPage>;
 
-/** Adjacent events that do not reach the latest ones: what is between both is not shown. */
+/** Adjacent events that do not reach the latest ones: the events in between are not shown. */
 export interface Excerpt {
   /** Oldest first. */
   readonly events: readonly AgentEvent[];
-  /** Where the older events begin; null: there are none. */
+  /** Page id of the older events; null: there are none. */
   readonly older: string | null;
-  /** Where to read on towards the latest events. */
+  /** Page id for the next read towards the latest events. */
   readonly newer: string;
 }
 
@@ -36,7 +35,7 @@ export function entryIdOf(events: readonly AgentEvent[], id: string): string | u
   return (changed ?? after.at(-1))?.id;
 }
 
-/** Maximum pages of one refresh: after these without a known event, they replace the events. */
+/** Maximum pages of a refresh; without a known event in them, they replace the shown events. */
 const maxPagesBehind = 5;
 
 /**
@@ -46,7 +45,7 @@ const maxPagesBehind = 5;
 export class EventLog {
   /** Oldest first. */
   readonly events = signal<readonly AgentEvent[]>([]);
-  /** Where the older events begin; null: there are none; undefined: nothing has arrived yet. */
+  /** Page id of the older events; null: there are none; undefined: nothing has arrived yet. */
   readonly older = signal<string | null | undefined>(undefined);
   /** Events from an earlier part of the history. At most one excerpt is kept. */
   readonly excerpt = signal<Excerpt | undefined>(undefined);
@@ -76,8 +75,8 @@ export class EventLog {
       }
       from = next;
     }
-    // Behind an event that is shown are older ones: where the archive has not got the newest ones
-    // yet, its page begins earlier.
+    // Events behind a shown one are older: a page of the archive begins earlier while the archive
+    // lacks the newest events.
     const known = news.findIndex((event) => this.#ids.has(idOf(event)));
     const added = this.#unknown(known < 0 ? news : news.slice(0, known));
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
@@ -90,13 +89,12 @@ export class EventLog {
     return this.#ids.has(id);
   }
 
-  /** The shown events that have this one among them; undefined where it is not shown. */
+  /** The adjacent shown events that include this one; undefined where it is not shown. */
   runOf(id: string): readonly AgentEvent[] | undefined {
     const runs = [this.excerpt.peek()?.events ?? [], this.events.peek()];
     return runs.find((run) => run.some((event) => idOf(event) === id));
   }
 
-  /** Reads what is older than everything that is shown. */
   async readOlder(): Promise<void> {
     const excerpt = this.excerpt.peek();
     const from = excerpt === undefined ? this.older.peek() : excerpt.older;
@@ -129,11 +127,11 @@ export class EventLog {
       before.next_page_id,
       after.next_page_id,
     );
-    // An event behind the latest known ones.
+    // The event may be newer than the latest known ones.
     if (this.runOf(id) === undefined) await this.refresh();
   }
 
-  /** Reads what follows on the excerpt, which becomes one with the latest events at these. */
+  /** Reads on after the excerpt, which joins the latest events when it reaches them. */
   async readNewer(): Promise<void> {
     const excerpt = this.excerpt.peek();
     if (excerpt === undefined) return;
@@ -142,7 +140,7 @@ export class EventLog {
     this.#place([...excerpt.events, ...items], excerpt.older, next);
   }
 
-  /** Shows events as the excerpt, or before the latest ones where they reach these. */
+  /** Shows events as the excerpt, or joins them to the latest ones where they reach these. */
   #place(read: readonly AgentEvent[], older: string | null, newer: string | null): void {
     const seen = new Set<string>();
     const events = read.filter((event) => !seen.has(idOf(event)) && seen.add(idOf(event)));
@@ -160,7 +158,6 @@ export class EventLog {
     this.older.value = older;
   }
 
-  /** The events of these that are not shown yet, in their order. */
   #unknown(events: readonly AgentEvent[]): AgentEvent[] {
     return events.filter((event) => {
       const id = idOf(event);

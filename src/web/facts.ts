@@ -1,6 +1,6 @@
 import type { ConversationRecord, SandboxRecord, StartTask } from './wire.ts';
 
-/** Everything that is known of one conversation. At least one of the first two is there. */
+/** Everything known of one conversation; at least one of the first two fields is set. */
 export interface Facts {
   readonly conversation?: ConversationRecord | undefined;
   readonly task?: StartTask | undefined;

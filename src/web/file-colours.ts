@@ -2,10 +2,7 @@ import { maxColoured, type ColouredLines } from './coloured-lines.ts';
 import { addressOf } from './part.ts';
 import type { GitDiff } from './wire.ts';
 
-/**
- * Maximum time for one text. A text can be made for which the library takes minutes, so that it
- * works beside the page, and is ended.
- */
+/** Maximum time of a text, in a worker: texts can be made that take the library minutes. */
 const timeoutMs = 1_000;
 
 let worker: Worker | undefined;
@@ -30,7 +27,7 @@ function ask(path: string, text: string): Promise<ColouredLines | undefined> {
   });
 }
 
-/** A text in colours; undefined where there are none, or not in time: it can be read alike. */
+/** A text in colours; undefined without any, or after the time-out: plain text is readable too. */
 export function coloursOfText(
   path: string,
   text: string | null,

@@ -5,10 +5,7 @@ export interface FolderContent {
   readonly files: readonly string[];
 }
 
-/**
- * The content of one folder of a list of paths; '' is the folder of all. Nothing below is read, so
- * that deep paths cost no more than others.
- */
+/** Content of one folder; '' is the root. Reads nothing below, so that deep paths cost no more. */
 export function contentOf(paths: readonly string[], folder: string): FolderContent {
   const start = folder === '' ? '' : `${folder}/`;
   const folders = new Set<string>();

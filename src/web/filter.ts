@@ -20,7 +20,7 @@ export function searchOf({ text, group, template, repository }: Filter): string 
   return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
-/** The filter that an address names. An unknown group is none. */
+/** The filter that an address names, without an unknown group. */
 export function filterOf(search: string): Filter {
   const query = new URLSearchParams(search);
   const named = query.get('group');

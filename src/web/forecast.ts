@@ -21,8 +21,8 @@ const ordinal = (position: number): string =>
   `${position}${endings[ordinals.select(position)] ?? 'th'}`;
 
 /**
- * The place of a waiting sandbox among those of its owner, the quota that holds it, and what makes
- * the next place; undefined where the record does not name the sandbox.
+ * Position of a waiting sandbox among those of its owner, the quota that holds it, and what frees
+ * the next slot; undefined where the record does not name the sandbox.
  */
 export function placeOf(
   { queue, waiting, quotas, active }: QuotaRecord,
@@ -30,7 +30,7 @@ export function placeOf(
 ): string | undefined {
   const position = queue.indexOf(sandboxId) + 1;
   if (position === 0) return undefined;
-  // A full limit of the owner decides before the one of all owners.
+  // A full limit of the owner is named rather than a full limit of all owners.
   const allFull = quotas.filter((quota) => quota.active >= quota.limit);
   const full = allFull.find(({ scope }) => scope === 'Owner') ?? allFull[0];
   const place = `${ordinal(position)} of ${waiting}${full === undefined ? '' : `, quota ${full.name}`}.`;

@@ -32,7 +32,6 @@ const resultPills: Readonly<Record<string, PillText>> = {
 const resultPill = (conversation: Facts['conversation']): PillText | undefined =>
   resultPills[conversation?.last_result?.reason ?? ''];
 
-/** The group of a conversation whose sandbox runs. */
 function groupOfRun({ conversation }: Facts): Group {
   const status = conversation?.execution_status;
   switch (status) {

@@ -5,7 +5,7 @@ import { Refresher } from './reading.ts';
 import { isEvent, type AgentEvent } from '../agent/event-kinds.ts';
 import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
 
-/** The service passes on what an agent answers, as it is. */
+/** Answer of an agent, which the service forwards unchanged. */
 interface Answer {
   readonly items?: unknown;
   readonly next_page_id?: unknown;
@@ -15,7 +15,6 @@ const pageSize = 50;
 
 export interface Target {
   readonly entry: string;
-  /** Whether the entry gets the focus. */
   readonly takesFocus: boolean;
 }
 
@@ -24,7 +23,7 @@ export interface Lookup {
   readonly retry?: () => void;
 }
 
-/** A call whose result is between an excerpt and the latest events has not lost it. */
+/** Calls whose result may be between an excerpt and the latest events, without the state `lost`. */
 const withoutResults = (entries: readonly Entry[]): readonly Entry[] =>
   entries.map((entry) =>
     entry.kind === 'tool' && entry.state === 'running' ? { ...entry, state: 'apart' } : entry,
@@ -39,7 +38,7 @@ export class History {
   readonly excerptEntries = computed(() =>
     withoutResults(entriesOf(this.excerpt.value?.events ?? [])),
   );
-  /** Where the events begin that are older than all that are shown; null: there are none. */
+  /** Page id of the events older than all that are shown; null: there are none. */
   readonly older = computed(() => {
     const excerpt = this.excerpt.value;
     return excerpt === undefined ? this.#log.older.value : excerpt.older;
@@ -49,9 +48,9 @@ export class History {
   /** The button whose page is being read. */
   readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
-  /** Why there are no further events to read; undefined where there may be. */
+  /** Reason why there are no further events to read; undefined where there may be some. */
   readonly absence = signal<string | undefined>(undefined);
-  /** Undefined once the list is there. */
+  /** Entry to scroll to; undefined once the list has done so. */
   readonly target = signal<Target | undefined>(undefined);
   readonly lookup = signal<Lookup | undefined>(undefined);
   /** Address of the record and all events as a ZIP archive. */
@@ -72,7 +71,6 @@ export class History {
     return this.#refresher.run();
   }
 
-  /** Whether the event of this id has been read. */
   has(id: string): boolean {
     return this.#log.has(id);
   }
@@ -98,10 +96,7 @@ export class History {
     });
   }
 
-  /**
-   * Goes to the entry of an event, which need not be loaded. The last call wins. Never rejects:
-   * `lookup` says what has failed.
-   */
+  /** Goes to an event's entry, loaded or not. The last call wins. Never rejects: see `lookup`. */
   show(id: string, takesFocus = true): Promise<void> {
     const before = this.#showing;
     this.#wanted = id;
@@ -117,7 +112,6 @@ export class History {
     return api.get<number>(`${this.#path}/count`, query, signal);
   }
 
-  /** A page of events as the source has them; see EventLog. */
   async page(
     from: string | undefined,
     { order = 'newest first', limit = pageSize, signal }: PageOptions,

@@ -3,18 +3,18 @@ import { entriesOf, idOf, maxTextLength, type Entry } from './entries.ts';
 
 export interface Hit {
   readonly id: string;
-  /** The surroundings of the first place of the text, and the text as the event has it. */
+  /** The text around the first match, and the match as the event has it. */
   readonly before: string;
   readonly match: string;
   readonly after: string;
-  /** Whether the entry of the event shows the place; it shows a part of a long text. */
+  /** Whether the entry of the event shows the match; an entry shows a part of a long text. */
   readonly isShown: boolean;
 }
 
 /** Maximum characters of a hit on each side of its text. */
 const maxAround = 60;
 
-/** Finds a text as it is, in small and capital letters. */
+/** Finds a text literally, whatever its case. */
 export const patternOf = (text: string): RegExp =>
   new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
 
@@ -36,7 +36,7 @@ function commonLength(one: string, other: string, step: 1 | -1): number {
   return length;
 }
 
-/** The number of the place whose surroundings are most alike; the first of equal ones. Pure. */
+/** Index of the match whose surroundings are most alike; the first of equal ones. Pure. */
 export function closestPlace(near: Surroundings, places: readonly Surroundings[]): number {
   const scores = places.map(
     ({ before, after }) =>
@@ -54,7 +54,7 @@ export function surroundingsIn(snippet: string, text: string): Surroundings {
   return { before: snippet.slice(0, found.index), after: snippet.slice(end) };
 }
 
-/** Finds the words of a text one after the other, in small and capital letters. */
+/** Finds the words of a text one after the other, whatever their case. */
 export const wordsPattern = (text: string, flags = ''): RegExp =>
   new RegExp(
     text
@@ -91,7 +91,7 @@ function placeIn(text: string, pattern: RegExp): Omit<Hit, 'id' | 'isShown'> | u
   };
 }
 
-/** Pure. The first place of a text in an event that has an entry; undefined: it has none. */
+/** Pure. The first match in an event that has an entry; undefined without one. */
 export function hitIn(event: AgentEvent, pattern: RegExp): Hit | undefined {
   const id = idOf(event);
   const texts = entriesOf([event]).flatMap(shownTexts);

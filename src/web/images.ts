@@ -38,7 +38,7 @@ async function scaledDown(file: File, maxCharacters: number): Promise<string> {
     const context = canvas.getContext('2d');
     if (context === null) throw new Error('The browser has no canvas.');
     context.imageSmoothingQuality = 'high';
-    // A JPEG has no transparency, which would be black.
+    // A JPEG has no transparency, which would become black.
     context.fillStyle = '#fff';
     context.fillRect(0, 0, canvas.width, canvas.height);
     context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
@@ -53,7 +53,7 @@ export const contentOf = (text: string, images: readonly Attachment[]): readonly
   ...(images.length === 0 ? [] : [{ type: 'image', image_urls: images.map(({ url }) => url) }]),
 ];
 
-/** The images of one message. The service stores them with it, so that they have little room. */
+/** Images of one message. The service stores them in the message, so that their size is limited. */
 export class Images {
   readonly list = signal<readonly Attachment[]>([]);
   readonly isReading = signal(false);
@@ -62,7 +62,7 @@ export class Images {
   readonly #maxCharacters: number;
   readonly #problem: Signal<string | undefined>;
 
-  /** `maxCharacters`: of all data URLs together. Says in `problem` what can not be attached. */
+  /** `maxCharacters`: of all data URLs together. `problem` gets the reasons of refused files. */
   constructor(maxCharacters: number, problem: Signal<string | undefined>) {
     this.#maxCharacters = maxCharacters;
     this.#problem = problem;
@@ -83,7 +83,7 @@ export class Images {
     this.list.value = this.list.value.filter((other) => other !== image);
   }
 
-  /** Adds an image; it gets an even share of the room, of which some stays for later ones. */
+  /** Adds an image, which gets an even share of the free characters; some stay for later images. */
   async #add(file: File, filesLeft: number): Promise<void> {
     const used = this.list.value.reduce((sum, { url }) => sum + url.length, 0);
     const share = Math.min(maxUrlCharacters, (this.#maxCharacters - used) / (filesLeft + 0.5));

@@ -41,7 +41,7 @@ export class KeyList {
 
   more = (): Promise<void> => this.#read(() => this.#add(this.rows.peek() ?? [], this.next.peek()));
 
-  /** Revokes a key; its row goes once the service has done it. */
+  /** Revokes a key; its row disappears once the service has done so. */
   revoke = async (row: KeyRow): Promise<void> => {
     const label = 'Revoking';
     row.isAsking.value = false;
@@ -70,10 +70,7 @@ export class KeyList {
     return false;
   }
 
-  /**
-   * Makes a key, which ends at a time in ISO 8601, or with this session. Returns its value; rejects
-   * with an ApiError.
-   */
+  /** New key, valid until an ISO 8601 time or the session's end. Rejects with an ApiError. */
   make = async (name: string, expires_at?: string): Promise<string> => {
     const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });
     this.rows.value = [...(this.rows.peek() ?? []), new Entry(record)];

@@ -101,7 +101,7 @@ function leaves({ key, target }: KeyboardEvent): boolean {
 /** Single keys act wherever nothing takes text. The browser opens the focused link on Enter. */
 export function listenToKeys(page: PageState): void {
   addEventListener('keydown', (event) => {
-    // A menu or a question has its own meaning of Escape.
+    // A menu or a question handles Escape itself.
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (leaves(event) || (!isTyping(event.target) && act(page, event.key))) event.preventDefault();
   });

@@ -10,7 +10,7 @@ const timeoutMs = 500;
 const context = 3;
 
 export interface DiffRow {
-  /** A hunk is the place of the lines below it, all others are lines of a file. */
+  /** `hunk`: header with the position of the lines below; all others are lines of a file. */
   readonly kind: 'hunk' | 'same' | 'added' | 'removed';
   /** Line numbers in both versions, where the line is in them. */
   readonly old?: number;
@@ -26,7 +26,6 @@ export interface LineDiff {
   readonly rows: readonly DiffRow[];
   /** Lines in all, also those that are not shown; undefined where there is nothing to count. */
   readonly lines?: { readonly added: number; readonly removed: number };
-  /** Number of lines that are not shown. */
   readonly hidden: number;
 }
 
@@ -114,7 +113,7 @@ export function linesOf(text: string): LineDiff {
   return { rows, hidden: lines.length - rows.length };
 }
 
-/** The service leaves out the end of the last line, so it says nothing about the last line. */
+/** Adds the last line feed, which the service leaves out, so that it is never a change. */
 const ended = (text: string): string => (text === '' ? '' : `${text}\n`);
 
 function hunksOf(
@@ -159,10 +158,7 @@ function rowsOf(hunks: readonly Hunk[]): Omit<LineDiff, 'note'> {
   return { rows, lines, hidden };
 }
 
-/**
- * Invisible characters, of which some change the order of the text around them. Tabs count as
- * visible.
- */
+/** Invisible characters, some of which reorder the text around them. Tabs count as visible. */
 const unseen =
   // eslint-disable-next-line no-control-regex -- these are what is to be seen
   /([\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}])/u;
@@ -212,7 +208,7 @@ const [stepWeight, maxWeight] = [1_000, 30_000];
 const weightOf = (text: string): number =>
   /^[\t -~]*$/.test(text) ? 4 : 4 + Math.ceil(text.length / 4);
 
-/** Rows in steps, each of which is shown in one go, and the number of rows that are too much. */
+/** Rows in steps, each of which is rendered at once, and the number of rows beyond the maximum. */
 export function stepsOf<T>(
   rows: readonly T[],
   textsOf: (row: T) => readonly string[],
@@ -247,7 +243,7 @@ export function commentText({ path, line, text }: Commented): string {
   return `\`${path}\`, ${place}:\n> ${line.text}${mark}\n${text}\n`;
 }
 
-/** Makes comments parts of the next message, where there can be one. */
+/** Turns comments into parts of the next message, where one is possible. */
 export const commenting = (onMessage: ((text: string) => void) | undefined) =>
   onMessage === undefined
     ? undefined

@@ -3,12 +3,12 @@ import type { LiveActivity } from './wire.ts';
 export interface LiveText {
   readonly id: string;
   readonly kind: 'output' | 'message' | 'thought';
-  /** The tool call whose output it is. */
+  /** Id of the tool call that the output belongs to. */
   readonly call: string | null;
   readonly elapsedMs: number;
-  /** Place of the next part. */
+  /** Offset of the next part. */
   readonly end: number;
-  /** UTF-16 units before the text that the page does not show. */
+  /** UTF-16 units before the shown text that the page leaves out. */
   readonly skipped: number;
   readonly text: string;
 }
@@ -18,7 +18,7 @@ export const maxLiveLength = 20_000;
 
 const number = (count: number): string => count.toLocaleString('en-US');
 
-/** The texts after an answer of the service: those that it does not have any more are over. */
+/** Texts after an answer of the service; those that the answer lacks are over. */
 export const joinedTexts = (
   known: readonly LiveText[],
   { items }: Pick<LiveActivity, 'items'>,
@@ -40,7 +40,7 @@ export const writtenIn = (texts: readonly LiveText[]): readonly LiveText[] =>
     (wanted) => texts.findLast(({ kind, text }) => kind === wanted && text !== '') ?? [],
   );
 
-/** The end of a text from a line on, where there is a line. */
+/** End of a text, from the beginning of a line where there is one. */
 function endOf(text: string): string {
   if (text.length <= maxLiveLength) return text;
   const start = text.length - maxLiveLength;

@@ -9,7 +9,7 @@ import type { LiveActivity } from './wire.ts';
 /** Delay of the next read after one that has failed. */
 const retryDelayMs = 10_000;
 
-/** The texts that grow in one conversation, and that no event has yet. */
+/** Growing texts of one conversation, which no event has yet. */
 export class Live {
   readonly texts = signal<readonly LiveText[]>([]);
   /** Milliseconds since the run has begun; null where that is unknown. */
@@ -18,7 +18,7 @@ export class Live {
   readonly #path: string;
   readonly #refresher = new Refresher(() => this.#read());
   #cursor: string | undefined;
-  /** The events behind which the texts began. */
+  /** Events that were known when the texts began. */
   #events: readonly AgentEvent[] = [];
   #notBeforeMs = 0;
 
@@ -46,7 +46,7 @@ export class Live {
 
   /** The last thought and message, unless a later event may have them already. */
   get written(): readonly LiveText[] {
-    // Both are read in any case, so that a component follows both.
+    // Both signals are read in any case, so that a component follows both.
     const written = writtenIn(this.texts.value);
     return this.#history.events.value === this.#events ? written : [];
   }
@@ -55,7 +55,7 @@ export class Live {
     try {
       const answer = await api.get<LiveActivity>(this.#path, { after: this.#cursor });
       const { cursor, last_event_id: last, run_ms: runMs } = answer;
-      // The events of such an agent say everything.
+      // An agent without a cursor reports nothing but events.
       if (cursor === null) this.#notBeforeMs = Infinity;
       this.#cursor = cursor ?? undefined;
       if (last !== null && !this.#history.has(last)) await this.#history.refresh();
@@ -65,7 +65,7 @@ export class Live {
         this.runMs.value = runMs;
       });
     } catch {
-      // The reads of the events say what is wrong.
+      // The reads of the events report the failure.
       this.#notBeforeMs = performance.now() + retryDelayMs;
     }
   }

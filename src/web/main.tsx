@@ -12,9 +12,7 @@ const iconWith = (count: number): string =>
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#b3261e"/><text x="16" y="23" font-family="sans-serif" font-size="${count > 9 ? 18 : 22}" font-weight="700" text-anchor="middle" fill="#ffffff">${count > 99 ? '99+' : count}</text></svg>`,
   )}`;
 
-/**
- * Shows the number of conversations that need a person, in the title, the icon and an app's badge.
- */
+/** Shows the number of conversations that need a person in title, icon and the app's badge. */
 function showNumber(page: PageState): void {
   const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
   const plain = icon?.href ?? '';

@@ -9,13 +9,11 @@ const maxRequests = 4;
 
 interface Kind {
   readonly label: string;
-  /** The word for the action while it is under way. */
   readonly progress: string;
-  /** The word for what it was done to. */
   readonly done: string;
   /** The consequences, for one conversation and for several. */
   readonly warning: readonly [one: string, several: string];
-  /** Whether it is done to a sandbox, with all conversations in it. */
+  /** Whether the action applies to a sandbox with all of its conversations. */
   readonly isOfSandbox: boolean;
   readonly fits: (facts: Facts) => boolean;
 }
@@ -117,11 +115,10 @@ export function questionFor(
 }
 
 interface ManyProgress {
-  /** Whether the service has accepted the action for one row, whose problem says why not. */
+  /** Returns whether the service has accepted the action; otherwise the row's problem says why. */
   readonly act: (row: Row) => Promise<boolean>;
   /** Whether a row is still the one that the page shows under its id. */
   readonly isThere: (row: Row) => boolean;
-  /** Called after each answer. */
   readonly onAnswer: (answered: number) => void;
 }
 

@@ -5,10 +5,7 @@ export const maxMarkdownLength = 10_000;
 /** Nested quotes would exhaust the stack of the parser. */
 const deepQuote = /(?:>[ \t]*){20}/;
 
-/**
- * The parts of a text as Markdown of GitHub; undefined for one that is shown as it is, because its
- * parts would take too long. Parts are data: no HTML is made of them.
- */
+/** Markdown of GitHub as data, never HTML; undefined for a text whose parts would take too long. */
 export function markdownTokens(text: string): readonly Token[] | undefined {
   if (text.length > maxMarkdownLength || deepQuote.test(text)) return undefined;
   try {

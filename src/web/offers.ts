@@ -5,16 +5,12 @@ export type ActionName = 'answer' | 'pause' | 'interrupt' | 'resume' | 'start-ag
 export interface Offer {
   readonly name: ActionName;
   readonly label: string;
-  /** Text while the action is under way. */
   readonly progress: string;
 }
 
 const answer = { name: 'answer', label: 'Answer', progress: '' } as const;
 
-/**
- * The actions beside the name of a conversation: as a rule one, and never more than two. A question
- * comes first.
- */
+/** Actions beside the name of a conversation: usually one, at most two. A question comes first. */
 export function offersOf(facts: Facts): readonly Offer[] {
   const asks = facts.conversation?.pending_approval != null;
   return asks ? [answer, ...stateOffersOf(facts).slice(0, 1)] : stateOffersOf(facts);

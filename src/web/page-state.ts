@@ -19,10 +19,10 @@ export interface GroupRows {
   readonly rows: readonly Row[];
 }
 
-/** The service searches for no shorter text. */
+/** Minimum length of a text that the service searches for. */
 export const minSought = 2;
 
-/** The text that was sought before the way back to the same filter. */
+/** Text that was searched for before the user went back to the same filter. */
 function soughtBefore(): string | undefined {
   const kept = sessionStorage.getItem('sought');
   const text = new URLSearchParams(location.search).get('q');
@@ -39,9 +39,9 @@ export class PageState {
   readonly savedMessages = new SavedTexts('messages');
   /** The present time of the service; changes every second while the page is visible. */
   readonly now = signal(serviceTime());
-  /** The row that the keyboard is at. */
+  /** Id of the row that the keyboard acts on. */
   readonly active = signal<string | undefined>(undefined);
-  /** The text whose places in the conversations are shown; undefined: none. */
+  /** Text whose matches in the conversations are shown; undefined: none. */
   readonly sought = signal(soughtBefore());
   /** The title of the page, without the number of conversations that need a person. */
   readonly title = signal('Conversations');
@@ -57,13 +57,13 @@ export class PageState {
 
   constructor({ hasUi }: { readonly hasUi: boolean }) {
     this.hasUi = hasUi;
-    // The way back from a place leads to the others.
+    // Stores the text, so that the way back from a match leads to the other matches.
     effect(() => {
       const { value } = this.sought;
       if (value === undefined) sessionStorage.removeItem('sought');
       else sessionStorage.setItem('sought', value);
     });
-    // Each time that the service is there again, for as long as the role is unknown.
+    // Runs on each reconnection for as long as the role is unknown.
     effect(() => {
       if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();
     });

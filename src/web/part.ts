@@ -1,11 +1,10 @@
 import { ApiError } from './api.ts';
 
 declare global {
-  /** The build declares it: what the parts that are there export, by their names. */
+  /** Global of the build with the exports of all loaded parts, by their names. */
   var conversationPage: { readonly parts: Readonly<Record<string, unknown>> };
 }
 
-/** The address of the script of a part, and the hash that it must have. */
 interface PartFile {
   readonly src: string;
   readonly integrity: string;
@@ -22,10 +21,7 @@ interface TrustedTypes {
 let scripts: Readonly<Record<string, PartFile>> = {};
 let trusted = (src: string): string => src;
 
-/**
- * Sets the addresses of the parts, once. From here on no script can be added to the page but
- * these, where the browser has Trusted Types.
- */
+/** Sets the parts' addresses, once. Browsers with Trusted Types then load no other scripts. */
 export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   scripts = known;
   const sources = new Set(Object.values(known).map(({ src }) => src));
@@ -63,13 +59,9 @@ const load = (name: string): Promise<void> =>
     document.head.append(script);
   });
 
-/** The exports of a part that is there already. */
 export const loadedPart = (name: string): unknown => conversationPage.parts[name];
 
-/**
- * The exports of a file of `src/web/parts`, loaded at the first use. Rejects with an ApiError; the
- * next call tries again.
- */
+/** Exports of a file in `src/web/parts`, loaded once. Rejects with ApiError; a new call retries. */
 export async function partOf(name: string): Promise<unknown> {
   if (loadedPart(name) === undefined) {
     const promise = loading.get(name) ?? load(name);

@@ -10,10 +10,7 @@ export interface RowWindow {
   readonly last: number;
 }
 
-/**
- * The rows of each block that are visible or nearly so. Distances are in pixels from the top of the
- * first heading. `overscan` extends the visible part at both ends.
- */
+/** Visible rows of each block, extended by `overscan`; pixels from the top of the first heading. */
 export function rowWindows(
   blocks: readonly RowBlock[],
   view: {

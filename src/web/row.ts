@@ -6,7 +6,7 @@ import { groupOf, type Group } from './groups.ts';
 /** An action of a person on one conversation, until the service has confirmed it. */
 export interface ActionState {
   readonly label: string;
-  /** The reason why the service has refused it; undefined while it is under way. */
+  /** Reason why the service has refused the action; undefined while it is under way. */
   readonly problem?: string;
   readonly retry?: () => void;
 }
@@ -16,7 +16,7 @@ export class Row implements Searchable {
   readonly id: string;
   /** The order in a group: newest first. Never changes. */
   readonly sortKey: string;
-  /** Where the row goes once the list may move; undefined where it is in its place. */
+  /** Group to which the row moves once the list may move; undefined where it is in place. */
   readonly mark = signal<Group | 'gone' | undefined>(undefined);
   readonly action = signal<ActionState | undefined>(undefined);
   readonly #facts;

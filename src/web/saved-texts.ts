@@ -17,10 +17,7 @@ const isSavedText = (value: unknown): value is SavedText =>
   'text' in value &&
   typeof value.text === 'string';
 
-/**
- * Texts that an owner has saved under names, in this browser alone. Reads and writes tolerate a
- * browser that stores nothing.
- */
+/** Named texts of an owner, in this browser alone. Works in browsers that store nothing, too. */
 export class SavedTexts {
   /** Undefined until the owner is known. */
   readonly items = signal<readonly SavedText[] | undefined>(undefined);
@@ -34,7 +31,7 @@ export class SavedTexts {
   open(owner: string): void {
     this.#key = `${this.#kind} of ${owner}`;
     this.items.value = this.#read();
-    // Another tab has changed them.
+    // Another tab has changed the texts.
     addEventListener('storage', ({ key }) => {
       if (key === this.#key) this.items.value = this.#read();
     });

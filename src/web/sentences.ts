@@ -44,11 +44,11 @@ export interface Around {
   /** The conversations that a resume would pause, as the quota forecasts; undefined: none. */
   readonly resumePauses?: string | undefined;
   readonly titleOf?: (id: string) => string | undefined;
-  /** The place of a waiting sandbox in the queue, as sentences. */
+  /** Position of a waiting sandbox in the queue, as sentences. */
   readonly placeOf?: (sandboxId: string) => string | undefined;
 }
 
-/** A text of the service names other conversations by their ids. */
+/** Puts titles in place of the ids by which texts of the service name conversations. */
 export const withTitles = (text: string, titleOf: Around['titleOf']): string =>
   text.replaceAll(/conversation ([0-9a-f]{32})/g, (all, id: string) => {
     const title = titleOf?.(id);
@@ -105,7 +105,7 @@ function pullRequestsOf({ pr_number, pull_requests }: ConversationRecord): strin
     .join(', ');
 }
 
-/** Why the last answer had no effect, and what a person does about it. */
+/** Reason why the last answer had no effect, and what a person can do. */
 const lost = (conversation: Facts['conversation']): readonly string[] =>
   conversation === undefined || conversation.lost_answer === null
     ? []
@@ -225,7 +225,7 @@ export function replyOf(facts: Facts): Reply {
 }
 
 export interface Stored {
-  /** recorded: the agent has not got it yet. */
+  /** recorded: the answer has not reached the agent yet. */
   readonly state: 'recorded' | 'delivered';
   /** Effect of the answer where the agent has forgotten its question. */
   readonly notice: string | null;

@@ -23,16 +23,13 @@ const idInName = (sandboxId: string): string => sandboxId.slice('sbx-'.length);
 export class Store {
   readonly index = new GroupIndex();
   readonly quota = signal<QuotaRecord | undefined>(undefined);
-  /** Whether everything has arrived once. */
+  /** Whether the first snapshot is complete. */
   readonly isFilled = signal(false);
   readonly rows = new Map<string, Row>();
   /** Changes whenever a row comes or goes. */
   readonly #membership = signal(0);
   readonly #sandboxes = new Map<string, SandboxRecord>();
-  /**
-   * A sandbox whose last conversation was deleted has an empty set until its own deletion, which
-   * follows.
-   */
+  /** A sandbox has an empty set between the deletions of its last conversation and of itself. */
   readonly #rowsBySandbox = new Map<string, Set<Row>>();
   /** Changes with the sandboxes, and with the sandbox of a row. */
   readonly #occupation = signal(0);
@@ -83,7 +80,7 @@ export class Store {
     this.#seen ??= new Set();
   }
 
-  /** Removes what the snapshot has not brought. */
+  /** Removes the records that the snapshot has not contained. */
   endSnapshot(): void {
     const seen = this.#seen ?? new Set();
     this.#seen = undefined;
@@ -153,7 +150,7 @@ export class Store {
   }
 }
 
-/** Above this number of changes, a sort is cheaper than single insertions. */
+/** Number of changes above which a sort is cheaper than single insertions. */
 const maxInsertions = 64;
 
 const isBefore = (one: Row, other: Row): boolean => one.sortKey > other.sortKey;
@@ -355,7 +352,7 @@ export class ChangeQueue {
     });
   };
 
-  /** Whether there may be more. */
+  /** Returns whether more changes may be left. */
   #step(): boolean {
     if (this.#steps === undefined) {
       const parse = this.#waiting.shift();

@@ -3,7 +3,7 @@ import { signIn, api, ApiError } from './api.ts';
 import type { Change } from './wire.ts';
 
 const kinds = ['snapshot', 'conversation', 'start_task', 'sandbox', 'quota', 'removed'] as const;
-/** Delays before the attempts after the service has refused the stream; the last one repeats. */
+/** Delays before reconnections after a refusal of the stream; the last one repeats. */
 const delaysMs = [1_000, 2_000, 5_000, 10_000, 30_000];
 const path = '/api/v1/stream';
 
@@ -16,10 +16,7 @@ type News =
   /** The session is over, and so is the stream. */
   | { readonly type: 'signed-out' };
 
-/**
- * The stream of the service. The browser connects again by itself after a lost connection; after
- * an answer that is no stream, this class does.
- */
+/** Event stream. The browser reconnects after a lost connection, this class after other answers. */
 class StreamSource {
   readonly #deliver: (news: News) => void;
   #source: EventSource | undefined;
@@ -107,7 +104,7 @@ class StreamSource {
 
 /** Name of the lock of the tab that holds the stream, and of the channel to the others. */
 const shared = 'conversation-operator-stream';
-/** Delay before a hidden tab lets go of the stream. */
+/** Delay before a hidden tab releases the stream. */
 const hiddenMs = 30_000;
 
 /** A message to the other tabs. `holder` is the tab that holds the stream, a new name each time. */
@@ -135,10 +132,10 @@ export class ChangeStream {
   lastNews: number | undefined;
   readonly #onChange: (parse: () => Change) => void;
   readonly #channel = new BroadcastChannel(shared);
-  /** The tab whose news this one has from a snapshot on; empty before the first one. */
+  /** Tab whose events this tab has followed since a snapshot; empty before the first one. */
   #holder = '';
   #source: StreamSource | undefined;
-  /** Gives the stream, or the wait for it, up; undefined without either. */
+  /** Releases the stream, or stops the wait for it; undefined without either. */
   #letGo: (() => void) | undefined;
   #hidden: ReturnType<typeof setTimeout> | undefined;
 
@@ -153,7 +150,7 @@ export class ChangeStream {
     this.#followIfVisible();
   }
 
-  /** Says that the session is about to end, also where its stream comes from another replica. */
+  /** Announces that the session is about to end, also where another replica serves the stream. */
   beginSignOut(): void {
     this.#channel.postMessage({ type: 'signing-out' } satisfies Message);
   }
@@ -178,11 +175,10 @@ export class ChangeStream {
     else
       navigator.locks
         .request(shared, { signal: over.signal }, () => this.#hold(over.signal))
-        // The tab was hidden before its turn came.
+        // The tab was hidden before it got the lock.
         .catch(() => undefined);
   }
 
-  /** Holds the stream until the signal aborts. */
   async #hold(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const holder = `${Date.now()}-${Math.random()}`;
@@ -203,7 +199,7 @@ export class ChangeStream {
   #hear(message: Message): void {
     switch (message.type) {
       case 'news':
-        // Without locks, each tab has its own.
+        // Without locks, each tab has its own stream.
         if (this.#source !== undefined) return;
         this.#holder = message.holder;
         this.#take(message.news);
@@ -228,7 +224,7 @@ export class ChangeStream {
       case 'event': {
         const { kind, data } = news;
         this.lastNews = Date.now();
-        // A tab that has joined meanwhile has not heard that the stream is open.
+        // A tab that has joined meanwhile does not know that the stream is open.
         if (!this.state.peek().isOpen) this.state.value = { isOpen: true, attempts: 0 };
         // The service checks its events against the schemas of the records.
         this.#onChange(() => JSON.parse(`{"kind":"${kind}","data":${data}}`) as Change);

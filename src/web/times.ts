@@ -13,10 +13,7 @@ export function duration(ms: number): string {
 
 export const since = (time: string, now: number): string => duration(now - Date.parse(time));
 
-/**
- * The same for a change that is not urgent: durations below a minute are `just now`, so that a list
- * does not change its texts every second.
- */
+/** `duration` before now; `just now` below a minute, so that lists do not change each second. */
 export const ago = (time: string, now: number): string =>
   now - Date.parse(time) < 60_000 ? 'just now' : `${since(time, now)} ago`;
 
@@ -36,7 +33,7 @@ const maxDelayMs = 60_000;
 export const delayAfter = (failures: number): number =>
   Math.min(maxDelayMs, readIntervalMs * 2 ** Math.min(failures, 10));
 
-/** A smaller difference is that of the seconds in the header, and of the way of the answer. */
+/** Maximum difference that whole seconds in the header and the delay of the answer explain. */
 const toleranceMs = 5_000;
 let aheadMs = 0;
 

@@ -30,7 +30,7 @@ function cacheTrouble(cache: CacheState): string | undefined {
     : `The ${cache.kind} objects are not read yet: the right to list them may be missing.`;
 }
 
-/** Reasons of a pool that pass by themselves, or that are meant. */
+/** Reasons of a pool that end by themselves, or that are intended. */
 const ordinary: ReadonlySet<string | null> = new Set([
   'Full',
   'Refilling',
@@ -68,7 +68,7 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
   ];
 }
 
-/** By how much the limit is exceeded; empty where it is not. */
+/** Text for the excess over a limit; empty where there is none. */
 const aboveLimit = (active: number | null, limit: number): string =>
   active !== null && active > limit ? `, ${active - limit} above it` : '';
 
@@ -78,10 +78,7 @@ export const ofLimit = (active: number | null, limit: number | null): string =>
     ? String(active ?? '–')
     : `${active ?? '–'} of ${limit}${aboveLimit(active, limit)}`;
 
-/**
- * The active sandboxes and the limit of a quota. A quota for every owner counts those of all owners
- * together, and limits each owner.
- */
+/** Active sandboxes and limit of a quota; one for every owner counts all, and limits each. */
 export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
   scope === 'Owner' && owner === null
     ? `${active ?? '–'} in all, ${limit} for each`

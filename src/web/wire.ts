@@ -47,7 +47,7 @@ export type CacheState = OverviewRecord['caches'][number];
 export type Leader = NonNullable<OverviewRecord['leaders']>[number];
 export type Problem = z.output<typeof problemSchema>;
 
-/** One part of everything that is there; `last` ends it. */
+/** Part of the snapshot of all records; `last` marks the last one. */
 export interface Snapshot {
   readonly conversations: readonly ConversationRecord[];
   readonly start_tasks: readonly StartTask[];

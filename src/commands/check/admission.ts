@@ -71,7 +71,7 @@ interface Full {
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 
-/** How many more sandboxes the quotas have room for, and what is full. */
+/** Number of further sandboxes that the quotas allow, and the resources that are full. */
 export function roomIn(
   quotas: readonly ResourceQuota[],
   needs: Needs,
@@ -253,7 +253,7 @@ function remedyOf({ code }: CreateError, facts: AdmissionFacts): string {
   }
 }
 
-/** Pure. Findings of other checks on the same dry run are left to them. */
+/** Pure. Other checks report their own findings of the same dry run. */
 export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
   const { dryRun, namespace } = facts;
   const refused = dryRun.errors

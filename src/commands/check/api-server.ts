@@ -132,7 +132,7 @@ export const apiServerCheck: Check = {
   },
 };
 
-/** Maximum difference of clocks that is no finding. */
+/** Maximum difference of clocks without a finding. */
 const maxSkewMs = 60_000;
 
 /**

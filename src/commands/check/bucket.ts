@@ -13,7 +13,7 @@ import {
 export interface BucketFailure {
   readonly call: 'put' | 'get' | 'delete';
   readonly code: StoreErrorCode | 'changed';
-  /** Text of the store, without credentials. */
+  /** Error text of the store, without credentials. */
   readonly message: string;
 }
 

@@ -3,7 +3,6 @@ import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { NotTried, type Scene } from './check.ts';
 
-/** Time after which the kubelet ends a pod of a check. */
 const activeDeadlineSeconds = 240;
 
 export interface CheckPodOptions {
@@ -74,10 +73,7 @@ export function checkPod(options: CheckPodOptions) {
   };
 }
 
-/**
- * Reads a pod again and again until `decide` says something, or for `forMs`; then undefined. Throws
- * `NotTried` when another process has deleted the pod.
- */
+/** Polls a pod until `decide` returns a value, or for `forMs`. Throws `NotTried` once deleted. */
 export async function observePod<T>(
   { client, clock, pollMs, namespace }: Scene,
   name: string,
@@ -96,6 +92,6 @@ export async function observePod<T>(
   }
 }
 
-/** The last text that the container of a check has left; undefined while it runs. */
+/** Termination message of the container of a check; undefined while it runs. */
 export const lastTextOf = ({ status }: Pod): string | undefined =>
   status?.containerStatuses?.[0]?.state?.terminated?.message;

@@ -11,7 +11,6 @@ import type { TemporaryObjects } from './temporary-objects.ts';
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
 
 export interface DryRun {
-  /** The pod as it was sent. */
   readonly sent: Pick<Pod, 'spec'>;
   /** The pod as the API server would store it; absent where the server refuses it. */
   readonly pod?: Pick<Pod, 'spec' | 'metadata'>;
@@ -56,7 +55,6 @@ export interface Images {
   readonly agent: string | undefined;
   /** Names of Secrets for the registry of the operator's image, in the sandboxes' namespace. */
   readonly pullSecrets: readonly string[];
-  /** Architectures that the images have. */
   readonly architectures: readonly string[];
 }
 
@@ -73,7 +71,7 @@ export interface Scene extends Installation {
   readonly outward: OutwardRequests;
   /** Reason why TRUST_FILE can't be used; undefined: the file is used, or none is named. */
   readonly trustFileFailure: string | undefined;
-  /** How sandboxes reach what is outside, as the operator makes their pods. */
+  /** Access of sandboxes to hosts outside the cluster, as in the pods of the operator. */
   readonly sandboxOutward: SandboxOutward;
   /** Base URLs of git hosts by provider, without users. */
   readonly gitHosts: Readonly<Record<string, string>>;
@@ -100,7 +98,7 @@ export interface Check {
   readonly run: (scene: Scene, signal: AbortSignal) => Promise<Outcome>;
 }
 
-/** The chart with one value changed, as a command. */
+/** Command that changes one value of the chart. */
 export const withValue = (
   { release, releaseNamespace }: Pick<Installation, 'release' | 'releaseNamespace'>,
   setting: string,

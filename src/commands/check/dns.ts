@@ -61,8 +61,7 @@ export function hostsOf(scene: Scene): readonly Omit<Resolution, 'code'>[] {
   const inCluster = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
   return [
     ...hosts.filter(({ name }) => isIP(name) === 0),
-    // Inside of a cluster the address of the API server comes without a name, so the API server is
-    // reached also where this name is not resolved.
+    // Inside a cluster, the address of the API server needs no resolution of this name.
     ...(inCluster
       ? [{ name: 'kubernetes.default.svc', what: 'the API server', isOfCluster: true }]
       : []),

@@ -20,7 +20,7 @@ import {
 import { errorOf, noNamespace, NotTried, type Finding, type DryRun } from './check.ts';
 import { oneLine } from '../terminal.ts';
 
-/** A sandbox that is never stored: pods and claims are made of one. */
+/** Sandbox that is never stored, and from which a pod and a claim are made. */
 export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
@@ -28,7 +28,7 @@ export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'check', templateName: template.metadata.name, replicas: 1 },
 });
 
-/** Admission plugins would read the owner, which is not stored. */
+/** Removes the owner, which is not stored and which admission plugins would read. */
 const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object: T) => {
   const { ownerReferences: _, ...metadata } = object.metadata;
   return { ...object, metadata };
@@ -40,10 +40,7 @@ export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutw
   claim: ownerless(buildClaim(specimenOf(template), template)),
 });
 
-/**
- * Lets the API server admit a sandbox's pod and claim without storing them. Throws `NotTried` where
- * the refusal is about this command's own right, and not about the objects.
- */
+/** Admits a sandbox's pod and claim without storing them. Throws `NotTried` if lacking rights. */
 export async function dryRunOf(
   client: KubeClient,
   { template, outward }: { readonly template: SandboxTemplate; readonly outward: SandboxOutward },
@@ -101,7 +98,7 @@ interface PlannedTemplate {
   readonly runtimeClass?: string | undefined;
 }
 
-/** The chart's default template with default values, before it is made; a test compares them. */
+/** The chart's default template with default values, before its creation; a test compares both. */
 export const plannedTemplate = ({
   namespace,
   image,

@@ -6,10 +6,7 @@ export interface CredentialAnswer {
   readonly status: number;
 }
 
-/**
- * Pure. Only 401 is certainly about the credential: a token for some repositories may well be
- * refused the name of its user.
- */
+/** Pure. Only 401 surely concerns the credential: a token may lack the right to its user's name. */
 export const gitCredentialFindings = (
   answers: readonly CredentialAnswer[],
   releaseNamespace: string,

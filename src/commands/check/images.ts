@@ -15,7 +15,6 @@ import {
 import { checkPod, observePod } from './check-pod.ts';
 import { oneLine } from '../terminal.ts';
 
-/** Time for the pull of an image. */
 const pullMs = 90_000;
 
 export type ImageName = 'image' | 'defaultTemplate.image';
@@ -26,7 +25,7 @@ export type Pull =
   | { readonly kind: 'failed'; readonly message: string }
   | { readonly kind: 'held'; readonly message: string };
 
-/** Failures of a container, for which a kubelet has pulled its image before. */
+/** Failures of a container that follow the pull of its image. */
 const afterPull: ReadonlySet<string> = new Set([
   FailureCode.containerConfigError,
   FailureCode.containerStartFailed,
@@ -36,7 +35,7 @@ const afterPull: ReadonlySet<string> = new Set([
 export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | undefined {
   const [container] = pod.status?.containerStatuses ?? [];
   const { waiting } = container?.state ?? {};
-  // The decision of the operator: reasons of a kubelet are not the same in all versions.
+  // The operator decides in the same way: reasons of a kubelet are not the same in all versions.
   const failure = podFailure(pod as Pod);
   if (failure?.code === FailureCode.imagePullFailed)
     return { kind: 'failed', message: waiting?.message ?? waiting?.reason ?? failure.message };

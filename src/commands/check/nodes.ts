@@ -15,7 +15,6 @@ import { runtimeClasses } from './resources.ts';
 export interface ArchitectureFacts extends Installation {
   /** Nodes that the template selects. */
   readonly nodes: readonly Node[];
-  /** Architectures of the images. */
   readonly images: readonly string[];
 }
 

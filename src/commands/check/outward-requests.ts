@@ -14,7 +14,7 @@ interface ProxiedAnswer {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Sender of an answer: a proxy for http passes on answers of hosts, and gives others itself. */
+/** Sender of an answer: a proxy for http forwards answers of hosts, and also answers itself. */
 type Sender = 'host' | 'proxy' | 'unknown';
 
 /**
@@ -29,10 +29,7 @@ const isMarked = ({ headers }: ProxiedAnswer): boolean =>
 /** Statuses of proxies that forbid a host (403), or do not reach the host (5xx). */
 const mayBeOfProxy = ({ status }: ProxiedAnswer): boolean => status === 403 || status >= 500;
 
-/**
- * The sender of an answer. A proxy adds `Via` to an answer that it passes on (RFC 9110, 7.6.3);
- * many proxies do not, so that the absence of the header proves nothing.
- */
+/** A forwarding proxy adds `Via` (RFC 9110, 7.6.3), but many do not: its absence proves nothing. */
 export function senderOf(answer: ProxiedAnswer): Sender {
   if (answer.status >= 400 && isMarked(answer)) return 'proxy';
   if (!mayBeOfProxy(answer) || answer.headers['via'] !== undefined) return 'host';
@@ -47,7 +44,7 @@ export interface OutwardAnswer {
 
 /** The way to hosts outside the cluster, as the processes of the product take it. */
 export interface OutwardRequests {
-  /** Sends a GET. Rejects where no host has answered, also where the proxy has in its place. */
+  /** Sends a GET. Rejects where no host has answered, also where the proxy answered instead. */
   ask(
     url: URL,
     options: { readonly headers?: Readonly<Record<string, string>>; readonly signal: AbortSignal },

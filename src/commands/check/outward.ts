@@ -10,7 +10,7 @@ import {
 import { connectFailureOf, type ConnectFailure } from './outward-requests.ts';
 import { trustFileFindings } from './trust.ts';
 
-/** An answer of which nothing says whether it is of the proxy or of the host. */
+/** Answer that may be the proxy's or the host's. */
 interface Doubt {
   readonly kind: 'doubt';
   readonly status: number;
@@ -177,7 +177,7 @@ export const outwardCheck: Check = {
         const { origin } = new URL(url);
         const proxy = outward.proxyOf(new URL(url));
         try {
-          // Any status of a host is an answer: the base of a store often is one of 403.
+          // Any status of a host counts as reached: the base URL of a store often answers 403.
           const { status, sender } = await outward.ask(new URL('/', origin), { signal });
           const failure = sender === 'host' ? undefined : ({ kind: 'doubt', status } as const);
           return { origin, what, proxy, failure };

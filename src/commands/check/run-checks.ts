@@ -15,7 +15,7 @@ export interface CheckResult extends Outcome {
   readonly name: string;
 }
 
-/** Why a check can not be tried, from its error; undefined where the error is our own fault. */
+/** Reason why a check was not tried, from its error; undefined for a bug of this program. */
 export function notTriedReason(error: unknown): string | undefined {
   if (error instanceof NotTried) return error.message;
   if (error instanceof ApiError)
@@ -23,7 +23,7 @@ export function notTriedReason(error: unknown): string | undefined {
       case 403:
         return `no right: ${oneLine(error.message)}`;
       case 404: {
-        // Without a reason the path itself is unknown, and not an object.
+        // An error without a reason concerns the path itself, not an object.
         if (error.reason === '') return 'the API server does not serve the API of this check';
         const [, namespace] = /^namespaces "([^"]+)" not found$/.exec(error.message) ?? [];
         return namespace === undefined
@@ -51,7 +51,7 @@ async function within<T>(
   const end = (reason: string) => {
     const error = new NotTried(reason);
     controller.abort(error);
-    // Work that does not know the signal, like the resolution of a name, is left behind.
+    // Work that ignores the signal, such as the resolution of a name, goes on unobserved.
     ended.reject(error);
   };
   const onInterrupt = () => end('the command was interrupted');
@@ -62,7 +62,7 @@ async function within<T>(
   try {
     return await Promise.race([work(controller.signal), ended.promise]);
   } catch (error) {
-    // The error of a call that was aborted is a consequence of the abortion.
+    // The error of an aborted call is a consequence of the abort.
     throw controller.signal.aborted ? controller.signal.reason : error;
   } finally {
     timer.cancel();
@@ -78,9 +78,9 @@ export interface RunOptions {
 }
 
 /**
- * Runs checks beside each other, and deletes the objects that they created. Checks that need the
- * API server wait for its first answer, and are not tried where there is none. The last result is
- * there where an object may be left.
+ * Runs checks concurrently, and deletes the objects that they created. Checks that need the API
+ * server wait for its first answer, and are not tried without one. An additional last result
+ * reports objects that may be left.
  */
 export async function runChecks({
   checks,

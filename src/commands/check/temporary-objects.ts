@@ -13,10 +13,10 @@ import { oneLine } from '../terminal.ts';
 
 /** Label of everything that a check creates; the value names the run. */
 export const checkLabel = `${group}/check`;
-/** Annotation of the same: time after which no run needs the object any more. */
+/** Annotation of the same objects: time after which no run needs the object any more. */
 export const expiryAnnotation = `${group}/check-expires`;
 
-/** Longer than all time limits of one run together. */
+/** The lifetime exceeds all time limits of one run together. */
 const lifetimeMs = 10 * 60_000;
 /** Maximum duration of the calls that delete the objects of a run. */
 const cleanUpMs = 15_000;

@@ -122,7 +122,7 @@ const schedulerMessage = ({ status }: Pod): string | undefined => {
 const isAboutVolume = (text: string): boolean =>
   /PersistentVolumeClaim|persistent ?volumes|binding volumes|storageclass/i.test(text);
 
-/** Pure. A reason, no finding, where the claim is unbound since the pod has no place otherwise. */
+/** Pure. A reason instead of a finding where the pod is unschedulable for another cause. */
 export function volumeFindings(facts: VolumeFacts): readonly Finding[] | string {
   const { namespace, phase, storageClassName, scheduler } = facts;
   if (phase === 'Bound') return [];

@@ -25,7 +25,6 @@ function ConnectionLine() {
 
 interface PageLinkProps {
   readonly href: string;
-  /** The path of the present page. */
   readonly path: string;
   readonly children: string;
 }
@@ -117,9 +116,7 @@ function KeyHelp({ path }: { readonly path: string }) {
   );
 }
 
-/**
- * The bar of what is selected; the outcome of its last action remains for those who only hear it.
- */
+/** Bar of the selection. The last action's outcome remains for people who only hear it. */
 function Selected() {
   const { selection, selected } = usePage();
   return (

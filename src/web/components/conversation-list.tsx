@@ -73,12 +73,11 @@ interface Viewport {
   readonly isNarrow: boolean;
 }
 
-/** Scrolling renders the list again once for this number of pixels. */
+/** Scrolled pixels after which the list is rendered again. */
 const stepPx = 240;
 /** The same width is in styles.css. */
 const narrow = '(max-width: 640px)';
 
-/** The part of an element that the window shows. */
 function useViewport(element: RefObject<HTMLElement | null>): ReadonlySignal<Viewport> {
   const viewport = useSignal<Viewport>({
     top: 0,
@@ -129,7 +128,7 @@ function EmptyList() {
 /** Heights in pixels, as styles.css has them. */
 const headingHeight = 40;
 const overscan = 600;
-/** Groups whose sentences name a cause and how to fix it, and have a second line for that. */
+/** Groups with long sentences that name a cause and its fix, and that get a second line. */
 const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'waiting', 'paused', 'failed']);
 
 const rowHeightOf = (group: Group, isNarrow: boolean): number => {
@@ -166,9 +165,7 @@ function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
   );
 }
 
-/**
- * Where the focus holds the list, a button moves the rows that wait. A pointer has only to leave.
- */
+/** Moves waiting rows by a button while the focus holds the list; a pointer only has to leave. */
 function WaitingRows({ isFocused }: { readonly isFocused: ReadonlySignal<boolean> }) {
   const { index } = usePage().store;
   const count = index.waiting.value;

@@ -114,9 +114,9 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   );
 }
 
-/** Between two reads of the events of an agent that works. */
+/** Delay between two reads of the events of a working agent. */
 const readIntervalMs = 2_000;
-/** Between two reads of what an agent that works does now. */
+/** Delay between two reads of what a working agent does now. */
 const liveIntervalMs = 1_000;
 
 /**
@@ -325,7 +325,7 @@ function Present({ row }: { readonly row: Row }) {
   );
 }
 
-/** In the place of a conversation that was there while the page was open. */
+/** Shown for a conversation that was deleted while the page was open. */
 function Deleted({ title }: { readonly title: string }) {
   const page = usePage();
   const heading = useRef<HTMLHeadingElement>(null);

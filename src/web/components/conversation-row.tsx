@@ -72,7 +72,7 @@ interface ConversationRowProps {
   readonly row: Row;
   readonly top: number;
   readonly height: number;
-  /** The position in its group from 1. */
+  /** Position in the group, from 1. */
   readonly position: number;
   readonly total: number;
 }

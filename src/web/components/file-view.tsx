@@ -34,7 +34,7 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-/** Characters of a drawing, and what repeats parts of it: a small one can take minutes to draw. */
+/** Limits of a drawing, which may take minutes: characters, and elements that repeat parts. */
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 
@@ -57,7 +57,6 @@ function Drawing({ text, label }: DrawingProps) {
 
 interface FileImageProps {
   readonly path: string;
-  /** The address of the bytes of the file as it is. */
   readonly address: string;
   readonly versions?: GitDiff;
 }
@@ -106,7 +105,7 @@ const Text = ({ children }: { readonly children: string }) =>
 
 interface SourceLineProps {
   readonly text: string;
-  /** The same line in colours, maybe with further characters at its end. */
+  /** The line in colours, perhaps with more characters at its end. */
   readonly pieces?: readonly Piece[] | undefined;
 }
 
@@ -127,7 +126,7 @@ export const SourceLine = ({ text, pieces }: SourceLineProps) =>
     </>
   );
 
-/** A line by its number from 1. */
+/** Line by its number, which starts at 1. */
 export const lineAt = (
   lines: ColouredLines | undefined,
   number: number | undefined,

@@ -13,10 +13,9 @@ import { Markdown } from './markdown.tsx';
 import { Part } from './part-of-page.tsx';
 import { RetryProblem } from './loading.tsx';
 
-/** The elements of the entries in the list. */
 const entryElements = ':is(article, details, .notice)';
 
-/** From here on the page counts as at its end, in pixels. */
+/** Distance from the end, in pixels, within which the page counts as at its end. */
 const endDistance = 80;
 
 const toolStates = {
@@ -48,7 +47,7 @@ function Tool({ entry, asks, isOver, live }: ToolProps) {
   const { tool, summary, input, output, time } = entry;
   const state = isOver && entry.state === 'running' ? 'lost' : entry.state;
   const running = state === 'running' ? live.outputOf(entry.call) : undefined;
-  // A call that a person has watched stays open, with the result in the place of its output.
+  // A tool call that a person has watched stays open, with the result in place of its output.
   const wasLive = useRef(false);
   wasLive.current ||= running !== undefined;
   const grown = running ?? (state === 'running' ? undefined : { text: output, skipped: 0 });
@@ -135,7 +134,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
   const { value: target } = history.target;
   const { value: lookup } = history.lookup;
   const list = useRef<HTMLElement>(null);
-  /** Whether the last try to copy the history as it is now was permitted; undefined: none. */
+  /** Whether the last copy of the present history was permitted; undefined: none was tried. */
   const isCopied = useSignal<boolean | undefined>(undefined);
   const isFinding = useSignal(false);
   const isAway = useSignal(false);
@@ -144,7 +143,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     readonly height: number;
     readonly atEnd: boolean;
   }>({ height: 0, atEnd: true });
-  // The search opens with a key, and the next one is already for its field.
+  // The search opens by a key press; the next key press already belongs to its field.
   useEffect(() => {
     void partOf('find').catch(() => undefined);
   }, []);
@@ -191,7 +190,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     }
     history.target.value = undefined;
   }, [target, apart, entries]);
-  /** From here on what arrives moves nothing. */
+  /** Keeps the scroll position while further entries arrive. */
   const hold = () => {
     last.current = { ...last.current, atEnd: false };
   };
@@ -208,7 +207,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       await navigator.clipboard.writeText(parts.join(''));
       isCopied.value = true;
     } catch {
-      // A page without TLS of another machine has no clipboard.
+      // A page of another machine without TLS has no clipboard.
       isCopied.value = false;
     }
   };

@@ -81,7 +81,6 @@ function LineComment({ path, line, text, onGo, onAdd, onClose }: LineCommentProp
   );
 }
 
-/** Both versions in colours, where these are known. */
 export interface Colours {
   readonly old?: ColouredLines | undefined;
   readonly new?: ColouredLines | undefined;
@@ -206,7 +205,7 @@ const Step = ({ rows, first, colours, below }: StepProps) => (
   </tbody>
 );
 
-/** The line that a row is about: the new one where there is one. */
+/** Line of a row: the new one where there is one. */
 function lineOf(row: AnyRow | undefined): DiffRow | undefined {
   const line = row === undefined || isUnified(row) ? row : (row.new ?? row.old);
   return line?.kind === 'hunk' ? undefined : line;

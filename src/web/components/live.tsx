@@ -62,7 +62,7 @@ export function Usage({ history, live, metrics }: UsageProps) {
   return parts.length === 0 ? null : <p class="quiet-text">{parts.join(' · ')}</p>;
 }
 
-/** From here on a text counts as at its end, in pixels. */
+/** Distance from the end, in pixels, within which a text counts as at its end. */
 const endDistance = 24;
 
 interface LiveOutputProps {

@@ -22,7 +22,7 @@ interface RetryProblemProps {
   readonly onRetry: () => void;
 }
 
-/** Why something could not be read, with a way to try again. */
+/** Reason why something could not be read, with a button to retry. */
 export const RetryProblem = ({ text, onRetry }: RetryProblemProps) => (
   <p class="problem" role="alert">
     {text}{' '}
@@ -37,7 +37,7 @@ interface ActionProblemProps {
   readonly action: Signal<ActionState | undefined>;
 }
 
-/** Why the service has refused an action, until a person repeats or dismisses it. */
+/** Reason why the service has refused an action, until a person repeats or dismisses that. */
 export function ActionProblem({ class: name, action }: ActionProblemProps) {
   const { problem, retry } = action.value ?? {};
   if (problem === undefined) return null;

@@ -16,7 +16,7 @@ function NewKey({ value }: { readonly value: string }) {
       await navigator.clipboard.writeText(value);
       state.value = 'Copied.';
     } catch {
-      // A page without TLS of another machine has no clipboard.
+      // A page of another machine without TLS has no clipboard.
       state.value = 'Selected: copy it by the keyboard.';
     }
   };

@@ -31,7 +31,7 @@ interface PartProps<Name extends keyof Parts> {
   readonly children: (part: Parts[Name]) => ComponentChildren;
 }
 
-/** Content that has a script of its own. Says so while that arrives, and when it does not. */
+/** Content with its own script, and a message while the script loads or after it has failed. */
 export function Part<Name extends keyof Parts>({ name, children }: PartProps<Name>) {
   const part = useSignal(loadedPart(name) as Parts[Name] | undefined);
   const problem = useSignal<string | undefined>(undefined);

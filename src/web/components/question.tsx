@@ -11,9 +11,8 @@ interface GivenAnswer {
   /** Undefined: a rejection where the question has no option for it. */
   readonly option: string | undefined;
   readonly state: 'sending' | 'stored' | 'failed';
-  /** Why the service has not taken it. */
+  /** Reason why the service has refused the answer. */
   readonly problem?: string;
-  /** Outcome of an answer that is stored. */
   readonly outcome?: string;
 }
 
@@ -21,7 +20,7 @@ interface GivenAnswer {
 interface Reading extends Pick<Approval, 'id'> {
   /** Undefined while the service is asked, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
-  /** Why the text could not be read. */
+  /** Reason why the text could not be read. */
   readonly problem?: string;
 }
 
@@ -49,7 +48,6 @@ export class Questions {
     }
   }
 
-  /** The question that waits for an answer; undefined without one. */
   openOf(conversation: ConversationRecord | undefined): Approval | undefined {
     const asked = conversation?.pending_approval ?? undefined;
     const { id, state } = this.given.value ?? {};
@@ -78,7 +76,7 @@ export class Questions {
   }
 }
 
-/** A click that was meant for what had this place before must not answer. */
+/** Time in which a click is meant for the element that was there before, and must not answer. */
 const inertMs = 500;
 
 interface QuestionProps {

@@ -3,7 +3,7 @@ import { forecastOf } from '../forecast.ts';
 import { usePage } from '../page-state.ts';
 import type { QuotaRecord } from '../wire.ts';
 
-/** Part of a limit from which small windows show it too. */
+/** Used fraction of a limit above which small windows show it. */
 const nearlyFull = 0.8;
 
 interface UseProps {

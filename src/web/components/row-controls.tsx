@@ -14,7 +14,7 @@ interface RowMenuProps {
   readonly onDelete: () => void;
 }
 
-/** A button that shows further ones. They vanish with Escape, and once the focus leaves them. */
+/** A button that shows further ones, which vanish with Escape and when they lose the focus. */
 function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
   const isOpen = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -71,10 +71,7 @@ interface RowActionsProps {
   readonly onDelete: () => void;
 }
 
-/**
- * The buttons of a row. An action that is under way has the place of the first one, which remains
- * the same element, so that the focus stays on it.
- */
+/** Buttons of a row. An action under way keeps the element of the first one, and so the focus. */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const facts = row.current.value;
   const title = titleOf(facts);

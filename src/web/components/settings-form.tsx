@@ -40,7 +40,7 @@ interface SettingsFormProps {
   readonly button: string;
   /** Sends the fields; rejects with an ApiError where the service refuses them. */
   readonly send: () => Promise<void>;
-  /** Between the title and the fields. */
+  /** Content between the title and the fields. */
   readonly before?: ComponentChildren;
   readonly children: ComponentChildren;
 }

@@ -16,11 +16,10 @@ interface SuggestedFieldProps {
   readonly name: DraftField;
   readonly label: string;
   readonly placeholder: string;
-  /** Values for a text; a rejection shows none. */
+  /** Returns suggestions for a text; none are shown after a rejection. */
   readonly search?: (text: string, signal: AbortSignal) => Promise<readonly string[]>;
 }
 
-/** A text field of the start form with values to choose from. */
 function SuggestedField({ name, label, placeholder, search }: SuggestedFieldProps) {
   const { draft } = usePage();
   const field = draft.field(name);

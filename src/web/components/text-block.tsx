@@ -6,7 +6,7 @@ interface TextBlockProps {
   readonly children: ComponentChildren;
   /** Called when the end of the text is in its frame, at once where all of it is. */
   readonly onEnd?: () => void;
-  /** Whether the text takes the place of what had the focus. */
+  /** Whether the text takes the focus of the element that it replaces. */
   readonly takesFocus?: boolean;
 }
 

@@ -16,7 +16,6 @@ function viewOfAddress(): View {
   return views.find(({ view }) => view === named)?.view ?? 'events';
 }
 
-/** The view of the page of a conversation, and a function that shows another one. */
 export function useView(): readonly [view: View, show: (view: View) => void] {
   const view = useSignal(viewOfAddress());
   useEffect(() => {

@@ -70,7 +70,7 @@ class OwnSettings {
       () => this.save({ mcp_config: { [entry.record.name]: null } }),
     );
 
-  /** An entry goes once the service has deleted it. */
+  /** An entry disappears once the service has deleted it. */
   async #remove(
     { action, isAsking }: Entry<unknown>,
     again: () => Promise<void>,

@@ -123,7 +123,6 @@ function PullRequestForm({ id, title, onMessage }: PullRequestFormProps) {
   );
 }
 
-/** Files that one step adds to the list. */
 const filesPerStep = 500;
 
 const statuses = {
@@ -315,7 +314,7 @@ function Files({ row, folder, onMessage }: FilesProps) {
 
 export function Changes({ row, onMessage }: ChangesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
-  // The page of a long history is at its end.
+  // The page of a long history was scrolled to its end.
   useEffect(() => scrollTo({ top: 0 }), []);
   if (folder === undefined)
     return (

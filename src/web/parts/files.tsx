@@ -12,7 +12,7 @@ import { FileImage, isBitmap, isImage, SourceText } from '../components/file-vie
 import { LineDiffTable } from '../components/line-diff.tsx';
 import { RetryProblem } from '../components/loading.tsx';
 
-/** The service names no more files of a folder. */
+/** Maximum files of a folder that the service lists. */
 const maxFiles = 10_000;
 const maxMatches = 200;
 
@@ -94,7 +94,7 @@ interface FileViewProps {
   readonly folder: string;
   readonly path: string;
   readonly isLive: boolean;
-  /** Another one with each read of the list: the file may have changed as well. */
+  /** A new value after each read of the list: the file may have changed as well. */
   readonly version: unknown;
   readonly onComment: ((comment: Commented) => void) | undefined;
 }

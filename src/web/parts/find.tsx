@@ -14,14 +14,10 @@ import { messageOf } from '../api.ts';
 
 export { surroundingsIn } from '../hit.ts';
 
-/** Maximum hits of one search. */
 const maxHits = 1_000;
 const pageSize = 100;
 
-/**
- * A search for a text in all events of a conversation, oldest first, which keeps its hits and one
- * page of events at a time.
- */
+/** Search for a text in all events, oldest first; keeps its hits and one page of events. */
 class EventSearch {
   readonly hits = signal<readonly Hit[]>([]);
   readonly searched = signal(0);
@@ -82,15 +78,12 @@ class EventSearch {
 
 const numberOf = (count: number): string => count.toLocaleString('en');
 
-/**
- * Marks every place of a text in the marked entry, and scrolls to the one with these surroundings,
- * once the list has rendered the entry.
- */
+/** Marks all matches in the marked entry, and scrolls to this one once the entry is rendered. */
 export function highlight(text: string, near: Surroundings): void {
   requestAnimationFrame(() => requestAnimationFrame(() => markIn(text, near)));
 }
 
-/** Maximum characters around a place that are compared. */
+/** Maximum characters around a match that are compared. */
 const maxAround = 80;
 
 function markIn(text: string, near: Surroundings): void {

@@ -23,14 +23,13 @@ import { RetryProblem } from '../components/loading.tsx';
 import { signal } from '@preact/signals';
 import { api, ApiError, messageOf } from '../api.ts';
 
-/** An answer that comes later counts as failed. */
+/** Maximum time for an answer; a later one counts as failed. */
 const timeoutMs = 15_000;
 
 interface ReadFailure {
   readonly message: string;
-  /** Failed reads in a row. */
+  /** Consecutive failed reads. */
   readonly failures: number;
-  /** Time of the next read. */
   readonly nextAt: number;
 }
 
@@ -38,7 +37,7 @@ interface ReadFailure {
 class ServiceState {
   readonly overview = signal<OverviewRecord | undefined>(undefined);
   readonly failure = signal<ReadFailure | undefined>(undefined);
-  /** Whether the service has said that this session is no admin's. */
+  /** Whether the service has answered that the session has no role `admin`. */
   readonly isForbidden = signal(false);
   /** Time of the last good answer. */
   readAt: number | undefined;
@@ -91,7 +90,7 @@ class ServiceState {
     if (document.visibilityState === 'visible') void this.read();
   };
 
-  /** Figures of a page that was hidden are old. */
+  /** Reads again, because the figures of a hidden page are old. */
   #onVisible = (): void => {
     if (this.isForbidden.peek()) return;
     clearTimeout(this.#timer);

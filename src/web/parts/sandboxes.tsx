@@ -14,7 +14,7 @@ interface VerbProps {
   readonly request: (path: string) => Promise<unknown>;
 }
 
-/** One action on a sandbox, after one question. News of the sandbox end its state. */
+/** One action on a sandbox, after one question; a change of the sandbox ends the action's state. */
 function Verb({ sandbox, verb, progress: label, question, request }: VerbProps) {
   const { action, isAsking } = useMemo(() => new Entry(sandbox), [sandbox]);
   const confirm = () => {

@@ -60,12 +60,11 @@ class TextSearch {
 }
 
 interface MarkedProps {
-  /** Finds the text, in a group. */
+  /** Matches the text, in a capturing group. */
   readonly pattern: RegExp;
   readonly snippet: string;
 }
 
-/** The text in a snippet, marked wherever it is. */
 function Marked({ pattern, snippet }: MarkedProps) {
   const parts = snippet.split(pattern);
   return (
@@ -125,7 +124,7 @@ interface SearchResultsProps {
   readonly onClose: () => void;
 }
 
-/** The places of a text in all conversations of the owner, each with a link that opens it. */
+/** Matches of a text in all conversations of the owner, each with a link that opens it. */
 export function SearchResults({ text, onClose }: SearchResultsProps) {
   const search = useMemo(() => new TextSearch(text), [text]);
   const pattern = useMemo(() => new RegExp(`(${wordsPattern(text).source})`, 'iu'), [text]);

@@ -14,12 +14,12 @@ import { Refresher } from '../reading.ts';
 
 interface LoadedProps<T> {
   readonly path: string;
-  /** Another value makes it load again. */
+  /** Another value makes the component load again. */
   readonly version: unknown;
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** The answer of the service at a path, or why it does not. */
+/** The answer of the service at a path, or the reason of its failure. */
 function Loaded<T>({ path, version, children }: LoadedProps<T>) {
   const data = useSignal<T | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
@@ -87,7 +87,7 @@ const commandsOf = (row: Row, namespace: string): string => {
   ].join('\n');
 };
 
-/** How kubectl shows the same, and the resources. Asks for them while it is open. */
+/** Shows kubectl commands and the resources, which are requested while it is open. */
 function InTheCluster({ row }: { readonly row: Row }) {
   const isOpen = useSignal(false);
   return (

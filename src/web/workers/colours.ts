@@ -5,7 +5,7 @@ import type { ColouredLines, ColourKind, Piece, ToColour } from '../coloured-lin
 /** Maximum pieces of a text, each of which becomes an element. */
 const maxPieces = 30_000;
 
-/** Endings of file names, or whole names, of the languages that do not have the same name. */
+/** Languages by the extension or whole name of a file, where that is not the language's name. */
 const languages = new Map(
   Object.entries({
     bash: ['bashrc', 'zsh', 'profile'],
@@ -22,7 +22,6 @@ const languages = new Map(
 
 const lowlight = createLowlight(common);
 
-/** The language of a file by its name; undefined for one without colours. */
 function languageOf(path: string): string | undefined {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const ending = name.slice(name.lastIndexOf('.') + 1);
@@ -37,7 +36,7 @@ export function colouredLines(path: string, text: string): ColouredLines | undef
   return lines.reduce((sum, { length }) => sum + length, 0) > maxPieces ? undefined : lines;
 }
 
-/** Names of the library, without their prefix, by our kinds. */
+/** Colour kinds by the library's names without their prefix. */
 const kinds: ReadonlyMap<string, ColourKind> = new Map(
   Object.entries({
     keyword: [
