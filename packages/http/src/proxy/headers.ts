@@ -15,9 +15,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/**
- * Headers that no upstream gets: it is trusted with no secret that opens anything but itself.
- */
+/** Headers that no upstream gets: it is trusted with no secret that opens anything but itself. */
 const keptFromUpstreams: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',

@@ -53,8 +53,7 @@ async function sendStream(
 
 /**
  * Reads the body.
- * @throws StatusError 413 when the body exceeds the limit; the rest then remains
- * unread
+ * @throws StatusError 413 when the body exceeds the limit; the rest then remains unread
  */
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes)

@@ -73,8 +73,7 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 /**
  * Converts stringData, which is write-only, to data.
- * @throws StatusError 400 for data that are not
- * base64
+ * @throws StatusError 400 for data that are not base64
  */
 function secretDefaults({ stringData = {}, ...secret }: Secret): Secret {
   for (const value of Object.values(secret.data ?? {})) {

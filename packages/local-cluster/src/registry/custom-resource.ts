@@ -66,8 +66,7 @@ function scaleOf({ subresources }: Version): ScalePaths | undefined {
 
 /**
  * Returns the kind that a CustomResourceDefinition describes.
- * @throws for a definition with
- * `definitionErrors`
+ * @throws for a definition with `definitionErrors`
  */
 export function customResource(definition: ApiObject): ApiResource {
   const { spec = {} } = definition as Definition;

@@ -191,8 +191,7 @@ export class ObjectStore {
 
   /**
    * Resolves when every write so far is durable.
-   * @throws StorageError when the writes failed and
-   * were undone
+   * @throws StorageError when the writes failed and were undone
    */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();
