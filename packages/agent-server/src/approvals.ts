@@ -7,7 +7,7 @@ export interface Decision {
   readonly reason: string;
   /** The question that the person has seen. Absent: the one that waits. */
   readonly approvalId?: string | undefined;
-  /** Absent: the option that holds for this call alone. */
+  /** Absent: the option that applies to this call only. */
   readonly optionId?: string | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface Answered {
 
 export const isAllowing = (kind: string): boolean => kind.startsWith('allow');
 
-/** Returns the event of a decision. Throws the 422 of an option that the question does not have. */
+/** Returns the event of a decision. Throws HttpError 422 if the question lacks the option. */
 export function answerDraft({ id, options }: ApprovalRequest, decision: Decision): Draft {
   const { accept, reason } = decision;
   const value = { id, option_id: optionOf(options, decision), reason: accept ? null : reason };
@@ -31,8 +31,8 @@ export const withdrawal = (id: string): Draft => ({
 });
 
 /**
- * Accepts a decision about a question that does not wait when the question has this answer already.
- * Throws 409 for any other decision, because the first answer holds.
+ * Accepts a repeated decision about an answered question. Throws HttpError 409 for a different
+ * decision, because the first answer holds.
  */
 export function assertSameAnswer(
   approvalId: string,
@@ -49,8 +49,8 @@ export function assertSameAnswer(
 }
 
 /**
- * The option of a decision. A rejection without an option to reject has none: the agent learns that
- * its question was cancelled.
+ * Returns the option of a decision. A rejection without a rejecting option has none, so the agent
+ * learns that its question was cancelled.
  */
 function optionOf(
   options: ApprovalRequest['options'],

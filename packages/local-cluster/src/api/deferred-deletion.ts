@@ -12,10 +12,7 @@ import {
   definitionResource,
 } from '../registry/custom-resource.ts';
 
-/**
- * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
- * serves a kind as soon as its definition is stored.
- */
+/** Deletes the contents of a namespace or definition first, and serves kinds once stored. */
 export class Lifecycle {
   readonly #context: PlaneContext;
   readonly #work: DeferredWork;
@@ -131,8 +128,8 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * A queue of keys that a later turn of the event loop processes, each key once, however often it
- * was added. A key that fails is retried.
+ * Queue of keys that a later turn of the event loop processes. Each key is processed once, however
+ * often it was added, and retried after a failure.
  */
 export class DeferredWork {
   readonly #options: Options;
@@ -190,7 +187,6 @@ const idOf = (resource: string, namespace: string, name: string): string =>
 export class GarbageCollector {
   readonly #context: PlaneContext;
   readonly #work: DeferredWork;
-  /** Ids of dependent objects, by the uid of the owner. */
   readonly #dependents = new Map<string, Set<string>>();
 
   constructor(context: PlaneContext) {
@@ -265,8 +261,8 @@ export class GarbageCollector {
 
   #isPresent(reference: OwnerReference, namespace: string): boolean {
     const resource = this.#resourceOf(reference);
-    // Owners of a kind that is not served count as present, because deleting an object whose owner
-    // may exist would lose data.
+    // Owners of an unserved kind count as present, because deleting an object whose owner may exist
+    // would lose data.
     if (resource === undefined) return true;
     const owner = this.#context.store.get(
       resource.key,

@@ -17,7 +17,6 @@ export interface Deletion {
   readonly gone: boolean;
 }
 
-/** Namespaces that always exist and cannot be deleted. */
 export const protectedNamespaces = ['default', 'kube-system'];
 
 /** @throws StatusError for an object that must not be deleted, or with other preconditions */
@@ -69,7 +68,7 @@ export function deleted(
   };
 }
 
-/** Returns whether finalizers, or the contents of a namespace, block the removal of an object. */
+/** Whether finalizers or the contents of a namespace block the removal of an object. */
 export function isHeld(object: ApiObject): boolean {
   if ((object.metadata.finalizers ?? []).length > 0) return true;
   const own = objectAt(object, 'spec')?.['finalizers'];

@@ -70,8 +70,8 @@ const definitionsOf = (resource: ApiResource) =>
   }));
 
 /**
- * Returns a `meta.k8s.io/v1 Table`, which `kubectl get` prints. `headers` is false after the first
- * event of a watch, since a watch sends the columns once.
+ * Returns a `meta.k8s.io/v1 Table` for `kubectl get`. `headers` is false after the first event of a
+ * watch, since a watch sends the columns once.
  */
 function tableOf(
   objects: readonly ApiObject[],
@@ -101,7 +101,7 @@ export interface ListMeta {
   readonly remainingItemCount?: number;
 }
 
-/** An encoding of objects. Encodings with the same key produce the same text. */
+/** Encodes objects. Encodings with the same key produce the same text. */
 export interface Serializer {
   readonly key: string;
   readonly contentType: string;

@@ -15,14 +15,14 @@ interface ProbeTarget {
   readonly podIP: string;
 }
 
-/** Number of a port that is given by number or by its name in the container's spec. */
+/** Returns a port's number, given as a number or as its name in the container's spec. */
 export function portOf(port: unknown, container: Container): number | undefined {
   const text = String(port);
   if (/^\d+$/.test(text)) return Number(text);
   return container.ports?.find(({ name }) => name === text)?.containerPort;
 }
 
-/** Returns the reason why a probe is not supported; undefined for a supported probe. */
+/** Returns why a probe is not supported; undefined for a supported probe. */
 export function probeError(probe: Probe | undefined, container: Container): string | undefined {
   if (probe === undefined) return undefined;
   const { httpGet } = probe;
@@ -32,7 +32,7 @@ export function probeError(probe: Probe | undefined, container: Container): stri
     : undefined;
 }
 
-/** Runs a check; a status from 200 to 399 is a success. Never rejects. */
+/** Runs a check. A status from 200 to 399 is a success. Never rejects. */
 function runProbe(
   { httpGet, timeoutSeconds = 1 }: Probe,
   { container, podIP }: ProbeTarget,
@@ -43,8 +43,7 @@ function runProbe(
     host: host ?? podIP,
     port: portOf(port, container) ?? 0,
     path,
-    // Each check opens a connection, because a persistent connection could belong to the previous
-    // process.
+    // Each check opens a connection, because a persistent one could belong to the previous process.
     agent: false,
     rejectUnauthorized: false,
     signal: AbortSignal.timeout(timeoutSeconds * 1000),
@@ -74,7 +73,7 @@ function runProbe(
   });
 }
 
-/** Result of a probe; the verdict is undefined until a threshold has been reached. */
+/** Result of a probe. The verdict is undefined until a threshold has been reached. */
 interface ProbeCount {
   readonly verdict: boolean | undefined;
   readonly successes: number;
@@ -83,7 +82,7 @@ interface ProbeCount {
 
 export const noCount: ProbeCount = { verdict: undefined, successes: 0, failures: 0 };
 
-/** Counts a result: successes in a row make the verdict true, failures in a row false. */
+/** Counts a result: consecutive successes make the verdict true, consecutive failures false. */
 export function counted(
   count: ProbeCount,
   { ok }: Pick<ProbeOutcome, 'ok'>,
@@ -122,9 +121,8 @@ const firstCheckDelayMs = 100;
 const timerSlackMs = 5;
 
 /**
- * Probes of one run of a container. The prober works like that of a kubelet, except that it checks
- * more often until the container is ready for the first time; an extra check counts only when it
- * succeeds.
+ * Probes of one run of a container. The prober works like a kubelet's, except that it checks more
+ * often until the container is first ready; an extra check counts only when it succeeds.
  */
 export class Prober {
   readonly #options: ProberOptions;

@@ -1,6 +1,6 @@
 import type { ApiObject } from '../api/api-object.ts';
 
-/** One version of an object, serialized once for the disk, the responses and the watchers. */
+/** One version of an object, serialized once for the disk, responses and watchers. */
 export interface Stored {
   readonly object: ApiObject;
   readonly json: string;
@@ -19,7 +19,7 @@ export interface Change {
   readonly deleted: boolean;
 }
 
-/** Latest changes, for watches from an older version and lists that continue at one. */
+/** Recent changes, for watches from an older version and lists that continue at one. */
 export class EventLog {
   readonly #capacity: number;
   #changes: Change[] = [];
@@ -62,7 +62,7 @@ export class EventLog {
     this.#compacted = Math.max(this.#compacted, version);
   }
 
-  /** Changes of a resource after a version, oldest first; undefined when compacted. */
+  /** Returns a resource's changes after a version, oldest first; undefined when compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     if (version < this.#compacted) return undefined;
     return this.#changes
@@ -71,7 +71,7 @@ export class EventLog {
   }
 }
 
-/** Lines for one watcher, in order; ends when the consumer falls too far behind. */
+/** Lines for one watcher, in order. The stream ends when the consumer falls too far behind. */
 export class WatchStream implements AsyncIterable<string> {
   readonly #maxLines: number;
   readonly #onClose: () => void;
