@@ -1,4 +1,3 @@
-/** Fields of a Kubernetes `Status` response that the client reads. */
 export interface StatusBody {
   readonly message?: string;
   readonly reason?: string;
@@ -9,10 +8,7 @@ export interface StatusBody {
   };
 }
 
-/**
- * A response of the API server other than success. `reason` is the reason of the server: NotFound,
- * Conflict, AlreadyExists, Expired, …
- */
+/** A response other than success. `reason` is the server's: NotFound, Conflict, Expired, … */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -52,10 +48,7 @@ export class TransportError extends Error {
   }
 }
 
-/**
- * The response has more bytes than the call allows. The client does not retry, because the next
- * response would be as large.
- */
+/** The response exceeds the limit. No retry, because the next response would be as large. */
 export class ResponseTooLargeError extends TransportError {
   constructor(maxBytes: number) {
     super(`the response is larger than ${maxBytes} bytes`);
@@ -83,8 +76,8 @@ export const found = <T>(call: Promise<T>): Promise<T | undefined> =>
     throw error;
   });
 /**
- * The given resourceVersion or uid is no longer the stored one. The API server answers 409, but to
- * a patch with the uid of another object 422: to the server the patch changes the field.
+ * The given resourceVersion or uid is not the stored one. The API server answers 409, but 422 to a
+ * patch with another object's uid: to the server the patch changes the field.
  */
 export const isConflict = (error: unknown): error is ApiError =>
   hasReason(409, 'Conflict')(error) || changesUid(error);
@@ -94,8 +87,8 @@ const changesUid = (error: unknown): error is ApiError => {
   return causes.length > 0 && causes.every(({ field }) => field === 'metadata.uid');
 };
 /**
- * Returns the result of a write of one version of an object; undefined when the object has changed
- * since, or is gone. A watch reports both.
+ * Returns the result of a write; undefined when the object has changed or is gone, which a watch
+ * reports.
  */
 export const unlessChanged = <T>(call: Promise<T>): Promise<T | undefined> =>
   call.catch((error: unknown) => {
@@ -110,9 +103,8 @@ export const isExpired = (error: unknown): error is ApiError =>
 export const isInvalid = (error: unknown): error is ApiError =>
   error instanceof ApiError && (error.status === 422 || error.status === 400) && !changesUid(error);
 /**
- * Whether a write that failed like this may have been executed, or may yet be: the server reports a
- * failure of its own, as after a time-out of its storage, or the response to a request that was
- * sent is lost.
+ * Whether a write that failed like this may have been, or may yet be, executed: the server reports
+ * its own failure, as a time-out of its storage, or the response to a sent request is lost.
  */
 export const mayBeExecuted = (error: unknown): error is ApiError | TransportError =>
   error instanceof ApiError ? error.status >= 500 : error instanceof TransportError && error.sent;
