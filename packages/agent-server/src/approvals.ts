@@ -30,10 +30,7 @@ export const withdrawal = (id: string): Draft => ({
   event: stateEvent({ key: 'approval_withdrawn', value: id }),
 });
 
-/**
- * Accepts a repeated decision about an answered question. Throws HttpError 409 for a different
- * decision, because the first answer holds.
- */
+/** Accepts a repeated decision. Throws HttpError 409 for another, because the first one holds. */
 export function assertSameAnswer(
   approvalId: string,
   answered: Answered | undefined,
@@ -48,10 +45,7 @@ export function assertSameAnswer(
   throw new HttpError(409, `The question ${approvalId} has another answer already.`);
 }
 
-/**
- * Returns the option of a decision. A rejection without a rejecting option has none, so the agent
- * learns that its question was cancelled.
- */
+/** Returns the option of a decision; undefined, which cancels the question, if none rejects. */
 function optionOf(
   options: ApprovalRequest['options'],
   { accept, optionId }: Decision,

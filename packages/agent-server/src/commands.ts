@@ -124,9 +124,7 @@ export interface CommandResult {
 
 /** Delay before SIGKILL, after a timeout has sent SIGTERM. */
 const killDelayMs = 1000;
-/**
- * Maximum wait for output after the shell ends, as processes of other sessions may keep the pipe.
- */
+/** Maximum wait for output after the shell ends, because other sessions may keep the pipe open. */
 const drainMs = 250;
 
 /** Runs shell commands in separate process groups. Background processes end with their command. */

@@ -80,8 +80,7 @@ export class Conversation {
   }
 
   /**
-   * Loads a conversation. If an earlier process was killed during a run, the status becomes
-   * `error`, and the open tool call fails.
+   * Loads a conversation. A run that a crash interrupted becomes `error`, and its tool call fails.
    */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
@@ -126,8 +125,7 @@ export class Conversation {
   }
 
   get status(): ExecutionStatus {
-    // A stalled run counts as failed, so that a client can start the next run. A restart would
-    // yield the same status.
+    // A stalled run counts as failed, as after a restart, so that a client can start the next run.
     return this.#stalled ? 'error' : this.#state.status;
   }
 

@@ -168,8 +168,7 @@ export class EventLog {
 }
 
 /**
- * Renders drafts as lines. Times increase even when the clock stops or is set back, so that sorting
- * by time gives the order of the log.
+ * Renders drafts as lines. Times increase even if the clock does not, so they sort like the log.
  */
 function render(
   drafts: readonly Draft[],

@@ -19,10 +19,7 @@ interface TailPart {
   readonly text: string;
 }
 
-/**
- * The end of a growing text, in bounded memory. Masking happens for each read, so a text without
- * readers costs only its memory.
- */
+/** The end of a growing text, in bounded memory. Secrets are masked only when it is read. */
 export class LiveTail {
   readonly id = randomBytes(9).toString('base64url');
   readonly #startedMs = performance.now();
@@ -124,9 +121,7 @@ export class LiveActivity {
     return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
-  /**
-   * Takes the whole output so far of a call. Output that doesn't continue the last is a new text.
-   */
+  /** Takes the whole output so far of a call. If it doesn't continue the last, it is a new text. */
   replace(callId: string, whole: string): void {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};
@@ -221,10 +216,7 @@ const intervalMs = 250;
 /** Maximum characters of one piece. Clients get the rest of a text with its stored event. */
 const maxCharacters = 100_000;
 
-/**
- * Sends the text that the agent writes to connected clients, and keeps it in the activity for later
- * requests. Without a listener, nothing is sent.
- */
+/** Sends the growing text to connected clients, and keeps it in the activity for later reads. */
 export class LiveText {
   readonly #listeners = new Set<(delta: StreamingDelta) => void>();
   #waiting: Record<Said['kind'], string> | undefined;

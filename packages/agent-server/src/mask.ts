@@ -51,10 +51,7 @@ export interface Edges {
   readonly continues?: boolean;
 }
 
-/**
- * Replaces each needle; overlapping needles become one marker. At an edge where the text continues,
- * a part of a needle is replaced as well.
- */
+/** Replaces needles, at edges also parts of them. Overlapping needles become one marker. */
 export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
   if (needles.texts.length === 0 || text === '') return text;
   const found = occurrences(text, needles);
@@ -66,8 +63,7 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
 }
 
 /**
- * Replaces each needle, and inserts a backslash after the `<` of markers already in the text. So
- * texts with equal results differ in needles only.
+ * Replaces needles, and escapes the text's own markers, so equal results differ in needles only.
  */
 export const maskUniquely = (text: string, needles: Needles): string =>
   rendered(text, merged(occurrences(text, needles)), (part) =>

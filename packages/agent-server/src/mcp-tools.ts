@@ -51,8 +51,7 @@ interface Connection {
 }
 
 /**
- * The tools of a conversation's MCP servers, for one run. The client is imported at the first use,
- * and each server is connected once.
+ * The tools of a conversation's MCP servers for one run. Each server is connected once, when used.
  */
 export class McpTools {
   readonly #options: McpToolsOptions;
@@ -155,8 +154,8 @@ async function connect(
   { url, headers }: HttpServer,
   { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<Connection> {
-  // The client is imported at the first use, because most conversations have no MCP server. The
-  // deadline of the server starts after the import, which takes seconds on a busy machine.
+  // The import is dynamic, because most conversations have no MCP server. The server's deadline
+  // starts after the import, which takes seconds on a busy machine.
   const [{ Client: McpClient }, { StreamableHTTPClientTransport: Transport }] = await Promise.all([
     import('@modelcontextprotocol/sdk/client/index.js'),
     import('@modelcontextprotocol/sdk/client/streamableHttp.js'),

@@ -55,8 +55,7 @@ export class Sockets {
       return;
     }
     try {
-      // The import is dynamic, because an agent without WebSocket clients does not need the
-      // library.
+      // The import is dynamic, because agents without WebSocket clients do not need the library.
       const { WebSocketServer: Server } = await import('ws');
       this.#server ??= new Server({
         noServer: true,

@@ -12,9 +12,7 @@ interface Post {
 interface EventPostLimits {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /**
-   * Number of retries after the first attempt. Events not accepted by then wait for the next flush.
-   */
+  /** Number of retries after the first attempt. Unaccepted events then wait for the next flush. */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;

@@ -21,8 +21,7 @@ export interface ProofLimits {
   /** Maximum bytes of an object; 1 MiB by default. */
   readonly maxObjectBytes: number;
   /**
-   * Maximum bytes of all objects, each counted as at least 512 bytes, to limit computing time; 128
-   * MiB by default.
+   * Maximum bytes of all objects, each at least 512, to limit computing time; 128 MiB by default.
    */
   readonly maxInflatedBytes: number;
 }
@@ -222,9 +221,7 @@ class Pack {
     return object && { object, end };
   }
 
-  /**
-   * Returns the offset of a delta's base. Each base precedes its delta, so chains have no cycle.
-   */
+  /** Returns the offset of a delta's base. Bases precede their deltas, so chains have no cycle. */
   #baseOf({ base }: Head, at: number): number | undefined {
     const offset = typeof base === 'string' ? this.#offsets.get(base) : base;
     return offset !== undefined && offset >= packHeaderBytes && offset < at ? offset : undefined;

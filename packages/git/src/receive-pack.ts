@@ -18,9 +18,7 @@ export interface Push {
   readonly commands: readonly RefCommand[];
   /** The capabilities that the client uses; those with a value are kept as `name=value`. */
   readonly capabilities: ReadonlySet<string>;
-  /**
-   * Commits whose parents the client lacks; absent for a complete history. Hosts may forget them.
-   */
+  /** Commits whose parents the client lacks; absent for a whole history. Hosts may forget them. */
   readonly shallow?: ReadonlySet<string>;
   /** The push options, by which the host does more than the commands; absent without any. */
   readonly options?: readonly string[];

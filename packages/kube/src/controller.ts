@@ -29,9 +29,7 @@ export interface ControllerOptions extends RuntimeOptions {
   readonly refresh?: ((request: Request, signal: AbortSignal) => Promise<void>) | undefined;
   /** Maximum concurrent reconciles, each for another request; default 1. */
   readonly workers?: number;
-  /**
-   * Groups requests, for example by owner, for `maxPerShare`. Absent: one group of all requests.
-   */
+  /** Groups requests, for example by owner, for `maxPerShare`. Absent: all are one group. */
   readonly shareOf?: (request: Request) => string;
   /** Maximum workers for one value of `shareOf`; default all workers. */
   readonly maxPerShare?: number;
@@ -131,8 +129,8 @@ export class Controller {
       return 'requeue';
     } catch (error) {
       const isFresh = isConflict(error) && (await this.#refreshed(key));
-      // A present key is deleted: another client causes two conflicts in a row, and a delay lets
-      // that client finish.
+      // A present key is deleted: another client causes repeated conflicts, and a delay lets it
+      // finish.
       if (!isFresh || this.#hasConflicted.delete(key)) return this.#failed(key, error);
       this.#hasConflicted.add(key);
       this.#logger.debug('Reconcile met a conflict and is repeated', { ...requestOf(key), error });

@@ -36,10 +36,7 @@ export class ApiError extends Error {
 /** No complete response arrived: the connection was refused, reset, timed out or closed early. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
-  /**
-   * False: no request reached a connection, so the server has executed nothing. True: the server
-   * may have executed the write.
-   */
+  /** False: no connection got the request. True: the server may have executed the write. */
   readonly sent: boolean;
 
   constructor(message: string, options?: ErrorOptions & { readonly sent?: boolean }) {
@@ -87,8 +84,7 @@ const changesUid = (error: unknown): error is ApiError => {
   return causes.length > 0 && causes.every(({ field }) => field === 'metadata.uid');
 };
 /**
- * Returns the result of a write; undefined when the object has changed or is gone, which a watch
- * reports.
+ * Returns the result of a write; undefined if the object changed or is gone, as a watch reports.
  */
 export const unlessChanged = <T>(call: Promise<T>): Promise<T | undefined> =>
   call.catch((error: unknown) => {

@@ -157,9 +157,7 @@ export class EventRecorder {
     }
   }
 
-  /**
-   * Returns the first Event that no writer writes: two writers of one Event would store it twice.
-   */
+  /** Returns the first Event without a writer: two writers of one Event would store it twice. */
   #nextKey(): string | undefined {
     for (const key of this.#waiting.keys()) if (!this.#underWay.has(key)) return key;
     return undefined;

@@ -77,10 +77,7 @@ export class FairQueue<T> {
     this.#admit(share);
   }
 
-  /**
-   * Takes the next item; undefined when none waits or may be taken. The item counts against its
-   * share until `release`.
-   */
+  /** Takes the next item that may be taken, which counts against its share until `release`. */
   shift(): T | undefined {
     const share = this.#ring.shift();
     if (share === undefined) return undefined;

@@ -277,8 +277,7 @@ export class HttpKubeClient implements KubeClient {
     } catch (error) {
       if (limit === undefined) throw error;
       const isTooLarge = error instanceof ResponseTooLargeError;
-      // A response that missed the deadline may be too large for the server, so the next list
-      // requests smaller pages.
+      // A late response may be too large for the server, so the next list requests smaller pages.
       const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
       if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
       throw error;
@@ -342,10 +341,7 @@ function objectPath(
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/**
- * Returns a name as one path segment. An empty name, or a name such as `..`, would address another
- * object or a whole collection.
- */
+/** Returns one path segment. An empty name or `..` would address another object or a collection. */
 function segment(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/%]/.test(name))
     throw new RangeError(`not a name in a path: '${name}'`);

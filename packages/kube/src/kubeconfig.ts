@@ -13,10 +13,7 @@ export interface LoadedConnection {
 }
 
 export interface LoadConnectionOptions {
-  /**
-   * Path of a kubeconfig. Absent: the first that exists of the files of $KUBECONFIG,
-   * ~/.kube/config, and the service account of the pod.
-   */
+  /** Default: the first existing one of $KUBECONFIG, ~/.kube/config, the pod's service account. */
   readonly kubeconfig?: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Folder in which a pod finds its service account. */

@@ -23,16 +23,12 @@ export interface LeaderElectionOptions extends Runtime {
   readonly identity: string;
   /** Processes that hold the Lease together, all leading. Absent: one process holds it. */
   readonly members?: LeaseMembers;
-  /**
-   * Time after the last observed renewal during which other candidates leave the Lease alone;
-   * default 15 s. All candidates use the same value.
-   */
+  /** Time without a renewal after which others may take the Lease; default 15 s, equal for all. */
   readonly leaseDurationMs?: number;
   /** Maximum time after its last renewal during which a leader leads; default 10 s. */
   readonly renewDeadlineMs?: number;
   /**
-   * Delay between renewals; default 2 s. Candidates poll two to four times as often, so that they
-   * soon see a released Lease.
+   * Delay between renewals; default 2 s. Candidates poll 2–4 times as often, to see a release soon.
    */
   readonly retryPeriodMs?: number;
   /**
@@ -171,8 +167,7 @@ export class LeaderElection {
     const work = this.#work(AbortSignal.any([lost.signal, ended.signal, signal])).then(() => {
       ended.abort(new Error('the work of the leader has ended'));
     });
-    // The leader renews the Lease until its work has ended, so that no other candidate starts
-    // earlier.
+    // The leader renews the Lease until its work ends, so that no other candidate starts earlier.
     while (!over()) {
       await sleep(clock, this.#retryPeriodMs, AbortSignal.any([lost.signal, ended.signal])).catch(
         () => undefined,
@@ -272,8 +267,7 @@ export class LeaderElection {
       members === undefined
         ? lease.metadata
         : { ...lease.metadata, annotations: members.joined(lease) };
-    // The Lease's version is the precondition, so a concurrent write of another candidate makes
-    // this update fail.
+    // The Lease's version is a precondition, so this update fails after another candidate's write.
     const stored = await client.update(
       leases,
       { ...lease, metadata, spec: this.#spec(lease.spec) },

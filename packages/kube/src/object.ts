@@ -93,18 +93,14 @@ export const isLive = ({ metadata }: Pick<KubeObject, 'metadata'>): boolean =>
 
 type Versioned = { readonly metadata: Pick<ObjectMeta, 'resourceVersion'> };
 
-/**
- * Compares two versions of one resource. Versions are decimal numbers without leading zeros and may
- * exceed the precision of a double.
- */
+/** Compares versions of one resource: decimal numbers that may exceed a double's precision. */
 export const isNewerVersion = (one: Versioned, other: Versioned): boolean => {
   const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
   return version.length === before.length ? version > before : version.length > before.length;
 };
 
 /**
- * Formats a duration as kubectl shows ages (apimachinery `duration.HumanDuration`): 45s, 3m12s,
- * 15m, 5h30m, 3d4h, 12d, 2y30d.
+ * Formats a duration as kubectl (apimachinery `duration.HumanDuration`): 45s, 3m12s, 15m, 2y30d.
  */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);

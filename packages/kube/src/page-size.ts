@@ -1,7 +1,4 @@
-/**
- * Target size of a page. A few pages in memory at once, as bytes, as text and parsed, do not
- * endanger a process of 512 MiB.
- */
+/** Target size of a page. A few pages in memory do not endanger a process of 512 MiB. */
 const targetPageBytes = 8_388_608;
 const initialLimit = 100;
 export const maxLimit = 500;

@@ -84,10 +84,7 @@ export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = C
 const backoff: BackoffOptions = { baseMs: 800, capMs: 30_000, jitter: 1 };
 const healthyMs = 120_000;
 
-/**
- * Minimum duration of a healthy watch. A watch that ends earlier without an event is a fault of the
- * server, not the end of its timeout.
- */
+/** Minimum duration of a watch. A shorter one without an event is a fault of the server. */
 const shortWatchMs = 1000;
 
 /** How current a store is. */
@@ -113,8 +110,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   readonly #firstSync = Promise.withResolvers<undefined>();
   /** Version of each rejected object by uid, so that the reflector logs each version once. */
   #refused = new Map<string, string>();
-  // The array is copied on change: a handler added during a notification already got the current
-  // objects.
+  // Changes copy the array: a handler added during a notification already has the current objects.
   #handlers: readonly Handler<T>[] = [];
   #running: Promise<void> | undefined;
   #synced = false;
@@ -249,9 +245,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     };
   }
 
-  /**
-   * Returns the version to continue from when the server ends the stream. Throws a WatchFailure.
-   */
+  /** Returns the version to continue from after the stream's end. Throws a WatchFailure. */
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();
@@ -362,8 +356,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#isInterrupted = true;
     if (clock.monotonic() - this.#beganAt >= healthyMs) this.#failures = 0;
     this.#failures++;
-    // An expired version is normal after a long interruption, and a new list resolves it, so the
-    // first one needs no delay.
+    // An expired version is normal after a long interruption, so the first new list has no delay.
     const delayMs =
       cause === 'expired' && this.#failures === 1
         ? 0

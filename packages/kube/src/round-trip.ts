@@ -77,8 +77,7 @@ class RoundTrip implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // The caller of a request that failed in the queue has its error already, so the request must
-    // not be sent any more.
+    // The caller of a request that failed in the queue has its error, so the request is not sent.
     if (this.#failure !== undefined) {
       controller.abort(this.#failure);
       return;
@@ -168,9 +167,6 @@ class RoundTrip implements Dispatcher.DispatchHandler {
   }
 }
 
-/**
- * Resolves with the response of any status. Throws a TransportError, or the error that `beforeSend`
- * has thrown.
- */
+/** Resolves with the response of any status. Throws a TransportError, or `beforeSend`'s error. */
 export const roundTrip = (options: RoundTripOptions): Promise<HttpResponse> =>
   new RoundTrip(options).run();

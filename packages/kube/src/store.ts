@@ -119,8 +119,7 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
 
   set(object: T): void {
     const { namespace = '', name, uid } = object.metadata;
-    // All indexers run before any change, so that an indexer that throws leaves no partially
-    // indexed object.
+    // All indexers run before any change, so an indexer that throws leaves no partial index.
     const values = this.#indexes.map(({ valuesOf }) => valuesOf(object));
     let names = this.#byName.get(namespace);
     let entry = names?.get(name);
@@ -247,9 +246,7 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /**
-   * Records an object that was just created, unless the cache shows it or it is already recorded.
-   */
+  /** Records an object that was just created, unless the cache shows it or it is recorded. */
   created(object: T | undefined): void {
     if (object === undefined) return;
     const { namespace = '', name } = object.metadata;

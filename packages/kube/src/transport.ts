@@ -43,10 +43,7 @@ export interface TransportRequest {
   /** Bytes beyond which a ResponseTooLargeError is thrown; default that of the transport. */
   readonly maxResponseBytes?: number | undefined;
   readonly onResponseBytes?: ((bytes: number) => void) | undefined;
-  /**
-   * Joins the chunks of a response into bytes that the transport only decodes; default:
-   * concatenation.
-   */
+  /** Joins response chunks into bytes that the transport only decodes; default: concatenation. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
   /** Parses the text of a 2xx response. Throws for text that is not JSON. Default: JSON.parse. */
   readonly parse?: ((text: string) => unknown) | undefined;
@@ -108,8 +105,7 @@ export class Transport {
       },
     };
     this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });
-    // The pool is unlimited: each watch occupies a connection, and a watch that waits for one would
-    // receive no events.
+    // The pool is unlimited, because a watch that waits for a connection would receive no events.
     this.#watches = dispatcher ?? new Pool(url.origin, { ...pool, connections: null });
   }
 
@@ -172,8 +168,8 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // A watch closes its connection at its end. A kept one would stay idle, because the next
-      // watch has already opened its own.
+      // A watch closes its connection. Kept, it would stay idle, because the next watch has its
+      // own.
       closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,
@@ -280,10 +276,7 @@ function parseResponse(text: string, { parse = JSON.parse }: TransportRequest): 
   }
 }
 
-/**
- * Creates the error of a response. Proxies before an API server answer without a Status; the text
- * is then the message.
- */
+/** Creates the error of a response. Without a Status, as of a proxy, its text is the message. */
 function apiError(response: HttpResponse, text: string): ApiError {
   const retryAfter = response.headers['retry-after'];
   const seconds =

@@ -142,9 +142,7 @@ export function* linesOf(text: string): Generator<string, void, undefined> {
   if (start < text.length) yield text.slice(start);
 }
 
-/**
- * A reusable buffer. Every 64 MiB of new buffers, however short-lived, start the garbage collector.
- */
+/** A reusable buffer. Every 64 MiB of new buffers start the garbage collector. */
 export class ScratchBuffer {
   #bytes = Buffer.alloc(0);
 

@@ -121,8 +121,7 @@ export class Workqueue<K extends string> {
   }
 
   /**
-   * Resolves with the next key; the worker has to call `done` afterwards. Undefined: the queue is
-   * shut down, and the worker ends.
+   * Resolves with the next key, which the worker marks `done`. Undefined: the queue is shut down.
    */
   get(): Promise<K | undefined> {
     const item = this.#queue.shift();
@@ -148,9 +147,7 @@ export class Workqueue<K extends string> {
     this.#settleIdle();
   }
 
-  /**
-   * Accepts and returns no further keys, and drops waiting ones. Resolves after all `done` calls.
-   */
+  /** Accepts no keys, drops waiting ones, and resolves after `done` for every key in process. */
   shutDown(): Promise<void> {
     this.#shutDown = true;
     for (const { timer } of this.#delayed.values()) timer.cancel();

@@ -46,10 +46,7 @@ function codeOf(status: number, code: string): StoreErrorCode {
   return isPassing ? 'unavailable' : 'invalid';
 }
 
-/**
- * Converts an error. The message has the code and the message of S3's error, without the
- * credentials, which a hostile server may repeat.
- */
+/** Converts an error. The message never contains credentials, which a hostile server may repeat. */
 export function s3FailureOf(error: unknown, using: Credentials): S3Failure {
   if (error instanceof StoreError) return { next: 'fail', error };
   const { status, code, message, region } = answerOf(error);

@@ -50,9 +50,8 @@ export interface TunnelOptions {
 }
 
 /**
- * Connects through a CONNECT tunnel, so only TLS passes the proxy. Unlike this connector, undici's
- * ProxyAgent never reloads certificates, waits 300 s, and reports the proxy's status only in a
- * text.
+ * Connects through a CONNECT tunnel, so only TLS passes the proxy. Undici's ProxyAgent never
+ * reloads certificates, waits 300 s, and reports the proxy's status only in a text.
  */
 export const tunnelConnector = ({ proxy, direct, timeoutMs }: TunnelOptions): Connector => {
   return (options, callback) => {

@@ -110,10 +110,7 @@ export function proxyServerOf(text: string): ProxyServer | undefined {
   }
 }
 
-/**
- * Loopback, link-local and AWS metadata addresses. Through a proxy they would be other machines,
- * which would get credentials of this one.
- */
+/** Loopback, link-local and metadata addresses. Proxied, they would leak credentials. */
 const ownAddresses = new BlockList();
 ownAddresses.addSubnet('127.0.0.0', 8);
 ownAddresses.addAddress('0.0.0.0');

@@ -67,9 +67,7 @@ function failureOf(error: unknown): Failure {
 
 type ToolMessage = Extract<ChatCompletionMessageParam, { role: 'tool' }>;
 
-/**
- * Maximum characters of tool results that are sent to the model. The oldest ones are dropped first.
- */
+/** Maximum characters of tool results that are sent to the model; the oldest are dropped first. */
 const maxToolCharacters = 400_000;
 
 /**

@@ -214,10 +214,7 @@ export class AcpChild {
     }
   }
 
-  /**
-   * Answers a question. An option that the agent has not offered cancels the question. `unknown`:
-   * this process has not asked the question, or its turn was cancelled since.
-   */
+  /** Answers a question like `Questions.answer`. */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     return this.#questions.answer(id, optionId);
   }

@@ -124,8 +124,7 @@ export class Questions {
   }
 
   /**
-   * Removes a question that the agent itself has cancelled. The end of the connection cancels no
-   * question: the next process gets the answer.
+   * Removes a question that the agent cancelled. A closed connection leaves it to the next process.
    */
   #withdraw(open: OpenQuestion, reason: unknown): void {
     const isAgents =

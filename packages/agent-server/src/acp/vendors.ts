@@ -30,7 +30,6 @@ export function acpSettingsOf(
   };
 }
 
-/** Parses a setting in JSON; undefined when the setting is absent. */
 function jsonOf<T>(
   name: string,
   env: Readonly<Record<string, string | undefined>>,

@@ -41,10 +41,7 @@ function parse(text: string): unknown {
 
 const firstBytes = 4096;
 
-/**
- * Copies chunks into one buffer on arrival. A list of 1-byte chunks would take 100 times the
- * memory.
- */
+/** Copies chunks into one buffer on arrival. A list of 1-byte chunks takes 100 times the memory. */
 export class ByteGatherer {
   #buffer = Buffer.alloc(0);
   #length = 0;
@@ -93,10 +90,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
   headers['transfer-encoding'] !== undefined ||
   (headers['content-length'] !== undefined && headers['content-length'] !== '0');
 
-/**
- * Returns the maximum bytes of a body: the announced length, or the allowed length if the body
- * announces none or is compressed.
- */
+/** Maximum bytes of a body: the allowed ones, or the announced length of an uncompressed body. */
 export function bodyBytesOf(
   request: Pick<IncomingMessage, 'headers'>,
   maxBytes = usualBodyBytes,
@@ -127,10 +121,7 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   return create();
 }
 
-/**
- * Reads and decompresses a request body, by default JSON. Throws a `Refusal`, and leaves the rest
- * of the body unread.
- */
+/** Reads and decompresses a body, by default JSON. After a `Refusal`, the rest remains unread. */
 export async function readBody(
   request: IncomingMessage,
   maxBytes = usualBodyBytes,
@@ -142,8 +133,7 @@ export async function readBody(
 }
 
 /**
- * Parses a body, or throws a `Refusal`. An empty body is an empty object, because many clients
- * announce a body and send none.
+ * Parses a body, or throws a `Refusal`. Empty bodies, which many clients send, are empty objects.
  */
 export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
 

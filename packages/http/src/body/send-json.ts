@@ -74,8 +74,7 @@ export function sendError(
 }
 
 /**
- * Responds with an error on a connection without a `ServerResponse`, and ends the connection.
- * Without `json`, the response has no body.
+ * Responds with an error to a connection without `ServerResponse`, and ends it. `json`: the body.
  */
 export function refuseConnection(
   socket: Duplex,
@@ -90,7 +89,6 @@ export function refuseConnection(
     connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   const statusLine = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n`;
-  // The response ends only the server's half of the connection; the client could keep the other
-  // half open.
+  // The response ends only the server's half; the client could keep the other half open.
   socket.end(`${statusLine}${head.join('')}\r\n${body}`, () => socket.destroy());
 }

@@ -26,10 +26,7 @@ export class CallError extends Error {
   }
 }
 
-/**
- * Maximum chunks of any size, because each costs as much as some KiB. Later chunks have to average
- * `minChunkBytes`.
- */
+/** Maximum chunks of any size, each of which costs some KiB. Later ones average `minChunkBytes`. */
 const maxSmallChunks = 1_000;
 const minChunkBytes = 256;
 
@@ -61,10 +58,7 @@ export interface BoundedCall {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: FormData | string | null;
-  /**
-   * Whether a repetition has the same effect and response, as far as the caller can observe.
-   * Default: true only for GET.
-   */
+  /** Whether a repetition has the same effect and response for the caller. Default: only GET. */
   readonly repeatable?: boolean | undefined;
   /** Maximum time from the request to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number;

@@ -55,7 +55,7 @@ export function trustedProxies(trusted: readonly string[]): TrustedProxies {
 }
 
 /**
- * Returns a client's network: an IPv6 /64 counts as one address, because one client has all of it.
+ * Returns a client's network: one client has all addresses of an IPv6 /64, so they count as one.
  */
 export function subscriberOf(address: string): string {
   if (isIP(address) !== 6) return address;

@@ -11,9 +11,7 @@ import { subscriberOf, type TrustedProxies } from './client-address.ts';
  * equally large groups, of that which has had its size for longest.
  */
 export class EvictionOrder<Group, Member> {
-  /**
-   * Groups in the order in which they reached their size, with members in the order of addition.
-   */
+  /** Groups in the order in which they reached their size, members in the order of addition. */
   readonly #groups = new Map<Group, Set<Member>>();
 
   get size(): number {

@@ -105,8 +105,7 @@ export class FairScheduler {
   }
 
   /**
-   * Runs a task when its owner is next, at once if no task waits. The cost of a task is the time
-   * until its first `await`.
+   * Runs a task at once or when its owner is next. Its cost is the time until its first `await`.
    */
   run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0)
@@ -118,9 +117,7 @@ export class FairScheduler {
     });
   }
 
-  /**
-   * Counts bytes read or created for an owner, whose garbage collection no task's time includes.
-   */
+  /** Counts bytes read or created for an owner. Their garbage collection is in no task's time. */
   chargeBytes(owner: string, bytes: number): void {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
   }

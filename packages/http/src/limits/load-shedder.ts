@@ -33,9 +33,7 @@ export interface LoadShedderOptions {
   /** Limits of all requests, and of the writes among them. Absent: no limit. */
   readonly requests: Shares;
   readonly writes: Shares;
-  /**
-   * Delay of the event loop beyond which writes are refused; reads at four times it. 0: no limit.
-   */
+  /** Delay of the event loop beyond which writes are refused, reads at four times; 0: none. */
   readonly maxDelayMs?: number | undefined;
   readonly clock: Clock;
   readonly metrics: { readonly shedRequests: CounterOf<'kind'> };
@@ -134,8 +132,7 @@ export class LoadShedder {
   #refuse(kind: RequestKind): Refusal {
     this.#options.metrics.shedRequests.inc({ kind });
     return new Refusal('overloaded', 'The service has too much to do at the moment. Try again.', {
-      // New connections are accepted one at a time, so closed connections make room for running
-      // requests.
+      // Accepts one connection at a time, so that closed ones make room for running requests.
       headers: {
         'retry-after': String(retryAfterSeconds[kind]),
         ...(this.#isStarved ? { connection: 'close' } : {}),

@@ -30,8 +30,7 @@ interface TokenBucketOptions {
   /** Maximum number that is charged in advance; default unlimited. */
   readonly maxDebt?: number;
   /**
-   * Maximum number of names with a bucket. Beyond it, the least recently used bucket is dropped,
-   * and starts full again.
+   * Maximum number of buckets. Beyond it, the least recently used one is dropped, and starts full.
    */
   readonly capacity: number;
 }
@@ -195,8 +194,7 @@ export class RateLimits {
   }
 
   /**
-   * Counts an attempt without a valid key. Throws `too-many-attempts` after too many; otherwise the
-   * caller responds 401.
+   * Counts an attempt without a valid key. Throws `too-many-attempts`; else the caller answers 401.
    */
   failedKey(address: string): void {
     const buckets = this.#addresses;

@@ -82,8 +82,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     const vary = response.getHeader('vary');
     if (vary !== undefined) headers.push('vary', String(vary));
     response.writeHead(status, headers);
-    // A stream may send no data for long, so its head is sent now; other heads join their first
-    // data.
+    // A silent stream gets its head now; otherwise the head and the first data are one write.
     queueMicrotask(() => {
       if (!response.writableEnded && !response.destroyed) response.flushHeaders();
     });
@@ -145,8 +144,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The upstream, not the client, may stall the body. The wait for its first byte limits its
-        // time.
+        // The upstream, not the client, may stall. The timeout of its first byte limits that.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

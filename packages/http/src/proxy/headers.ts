@@ -62,8 +62,7 @@ const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
 /**
- * Headers that apply to a whole origin or ask users for a password. An upstream under the proxy's
- * origin may not set them.
+ * Headers that apply to a whole origin, or ask for passwords: not allowed in the proxy's origin.
  */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
@@ -168,9 +167,7 @@ export function requestHeaders(
 /** Two slashes before a host: browsers read a backslash as a slash, and drop tabs. */
 const hostStart = /^\/\t*[/\\]/;
 
-/**
- * Returns the path of a URL of the upstream, relative or with its address; undefined for others.
- */
+/** Returns the path of an upstream's URL, relative or with its address; undefined for others. */
 function ownPath(url: string, authority: string): string | undefined {
   if (url.startsWith('/'))
     return url.startsWith('//')
@@ -215,9 +212,7 @@ const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export const hasContent = (status: number): boolean => !withoutContent.has(status);
 
-/**
- * Returns the client's headers as alternating names and values, from the upstream's `raw` headers.
- */
+/** Returns the client's headers from the upstream's `raw` ones, as alternating names and values. */
 export function responseHeaders(
   raw: readonly (Buffer | string)[],
   facts: ForwardingFacts,

@@ -27,8 +27,7 @@ export class FrameFollower {
   }
 
   /**
-   * Reads a chunk, or with `toFrameEnd` only to the end of the frame in which the chunk begins.
-   * Returns the number of bytes read.
+   * Reads a chunk, or with `toFrameEnd` only its first frame end. Returns the number of bytes read.
    */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
@@ -339,8 +338,7 @@ export class Tunnel {
   }
 
   /**
-   * Returns bytes for the upstream before authentication: control frames, then the message that
-   * `authenticate` returns.
+   * Returns bytes for the upstream: control frames, then the message that `authenticate` returns.
    */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);

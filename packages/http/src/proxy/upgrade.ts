@@ -108,10 +108,7 @@ export interface UpgradeOptions extends Pick<
   readonly handshake: Handshake;
   readonly requestId: string;
   readonly limits: ForwardingLimits;
-  /**
-   * Called once with the upstream's status, including 101, or with 0 if the client has
-   * disconnected. Not called after `onFailure`.
-   */
+  /** Called with the upstream's status, 101 included; 0: the client left. Not after `onFailure`. */
   readonly onStatus: (status: number) => void;
   /** Called if the upstream gives no usable response. The caller responds to the client. */
   readonly onFailure: (error: UpstreamError) => void;

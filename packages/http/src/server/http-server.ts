@@ -103,8 +103,7 @@ export function createHttpServer(
           sendError(response, refuse(flaw, request));
         }
       };
-      // Requests of a connection run one after the other, each after the client has read the
-      // previous response.
+      // Requests of a connection run one after the other, after the client has read each response.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
@@ -130,8 +129,8 @@ export function createHttpServer(
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // A response now must belong to the unreadable request, not to an earlier request or an
-    // unfinished response.
+    // The response must answer the unreadable request, not an earlier one, nor end another
+    // response.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable =
       socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
@@ -211,8 +210,7 @@ function endInTime(
   { stallMs, lingerMs }: ClientTimeouts,
 ): void {
   response.once('prefinish', () => {
-    // The response is written, but the client has not read all of it. Each part read restarts the
-    // timeout.
+    // The client has not read all of the response. Each part that it reads restarts the timeout.
     if ((response.socket?.writableLength ?? 0) > 0)
       response.setTimeout(stallMs, () => response.destroy());
   });

@@ -56,8 +56,7 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   const deadline = clock.monotonic() + graceMs;
   try {
     while (clock.monotonic() < deadline) {
-      // A connection that was busy at the call of close becomes idle later, and would be kept
-      // alive.
+      // A connection that was busy when close was called becomes idle later, and would stay open.
       server.closeIdleConnections();
       await sleep(clock, 50, closed.signal);
     }
@@ -77,9 +76,7 @@ export class OpenStreams {
     return this.#ends.size;
   }
 
-  /**
-   * `end` is called once, at shutdown or at once during one. Returns a function that removes it.
-   */
+  /** `end` is called once, at shutdown (at once during one). Returns a function that removes it. */
   add(end: () => void): () => void {
     if (this.#closed) {
       end();

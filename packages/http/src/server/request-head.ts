@@ -18,9 +18,7 @@ export function* headersIn(raw: readonly string[]): Generator<RawHeader, void, u
 /** Printable ASCII without fragments and backslashes, which some parsers read as slashes. */
 const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
 const plainQuery = /^[!-~]*$/;
-/**
- * Dot segments, plain or encoded, with or without a parameter, between plain or encoded slashes.
- */
+/** Dot segments, plain or encoded, with or without a parameter, between slashes of either form. */
 const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
 /** Encoded control characters and backslashes. */
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;

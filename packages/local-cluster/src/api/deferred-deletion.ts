@@ -127,10 +127,7 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
   readonly run: (key: string) => void;
 }
 
-/**
- * Queue of keys that a later turn of the event loop processes. Each key is processed once, however
- * often it was added, and retried after a failure.
- */
+/** Queue of keys for a later turn of the event loop: deduplicated, and retried after a failure. */
 export class DeferredWork {
   readonly #options: Options;
   readonly #keys = new Set<string>();
@@ -261,8 +258,7 @@ export class GarbageCollector {
 
   #isPresent(reference: OwnerReference, namespace: string): boolean {
     const resource = this.#resourceOf(reference);
-    // Owners of an unserved kind count as present, because deleting an object whose owner may exist
-    // would lose data.
+    // Owners of unserved kinds count as present: deleting an owned object would lose data.
     if (resource === undefined) return true;
     const owner = this.#context.store.get(
       resource.key,

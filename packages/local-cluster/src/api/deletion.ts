@@ -49,8 +49,7 @@ export function deleted(
 ): Deletion {
   const { generation, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   const own = resource.graceSeconds?.(object) ?? 0;
-  // An object with a grace period of 0, such as a pod without a node, is deleted at once, whatever
-  // the client requests.
+  // A grace period of 0, as of a pod without a node, deletes at once, whatever the client requests.
   const grace = own === 0 ? 0 : Math.max(0, gracePeriodSeconds ?? own);
   if (grace === 0 && !isHeld(object)) return { object, gone: true };
   const again = deletionTimestamp !== undefined;

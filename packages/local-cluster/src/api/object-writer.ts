@@ -44,10 +44,7 @@ export interface WriteOptions {
 
 export type Part = 'main' | 'status';
 
-/**
- * Changes objects by the rules of every kind. Each change completes in one turn of the event loop,
- * so changes do not interleave.
- */
+/** Changes objects by the rules of every kind. One turn of the event loop completes each change. */
 export class ObjectWriter {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
@@ -138,10 +135,7 @@ export class ObjectWriter {
     return stored.object;
   }
 
-  /**
-   * Replaces the main resource without its status, or the status alone, by a decoded body. Metadata
-   * that only the server sets remain unchanged.
-   */
+  /** Replaces the main resource without status, or the status alone. Server-set metadata remain. */
   update(
     resource: ApiResource,
     old: ApiObject,
@@ -209,8 +203,7 @@ export class ObjectWriter {
     if (!isPatch) checkUid(resource, old.metadata, uid);
     const sentVersion = sentText(metadata, 'resourceVersion');
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
-    // As in the API server, the UID of a patch changes the field, and the UID of a replacement is a
-    // precondition.
+    // As in the API server, a patch's UID changes the field, and a replacement's is a precondition.
     if (uid !== '' && uid !== old.metadata.uid)
       throw invalid(resource, name, [invalidValue('metadata.uid', uid, 'field is immutable')]);
   }

@@ -189,9 +189,7 @@ function mergeField(key: string, present: Json | undefined, value: Json): Json {
   return mergeKey === undefined ? withoutDirectives(value) : mergeList(mergeKey, present, value);
 }
 
-/**
- * Returns the first key that the items have; the key of containers' ports differs from services'.
- */
+/** Returns the first key that items have; ports of containers and services have different keys. */
 const mergeKeyOf = (field: string, items: JsonArray): string | undefined => {
   const has = (key: string) => items.some((item) => isObject(item) && item[key] !== undefined);
   const keys =

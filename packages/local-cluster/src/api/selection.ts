@@ -249,8 +249,8 @@ export function listPage(
     metadata: {
       ...metadata,
       continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
-      // As in Kubernetes, a list with a selector omits `remainingItemCount`, because the page
-      // counts only matching objects.
+      // As in Kubernetes, the page of a selector omits `remainingItemCount`, which it does not
+      // know.
       ...(selective ? {} : { remainingItemCount: remaining }),
     },
   };

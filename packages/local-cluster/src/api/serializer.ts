@@ -69,10 +69,7 @@ const definitionsOf = (resource: ApiResource) =>
     priority,
   }));
 
-/**
- * Returns a `meta.k8s.io/v1 Table` for `kubectl get`. `headers` is false after the first event of a
- * watch, since a watch sends the columns once.
- */
+/** Returns a `meta.k8s.io/v1 Table` for `kubectl get`. A watch has `headers` once, at first. */
 function tableOf(
   objects: readonly ApiObject[],
   resource: ApiResource,

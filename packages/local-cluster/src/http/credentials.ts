@@ -95,10 +95,7 @@ interface KubeconfigContent {
   readonly ca?: string;
 }
 
-/**
- * Writes a kubeconfig that only this user can read. The atomic replacement shows readers either the
- * old or the new content.
- */
+/** Writes a kubeconfig for this user only. Readers see either the old or the new content. */
 export function writeKubeconfig(path: string, { server, token, ca }: KubeconfigContent): void {
   const authority =
     ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };

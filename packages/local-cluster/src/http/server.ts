@@ -142,8 +142,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
       return;
     }
-    // The connection closes, because the parser would read the rest of a rejected body as the next
-    // request.
+    // The connection closes: the parser would read the rest of a rejected body as the next request.
     if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
       response
@@ -175,8 +174,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     socket.once('close', () => sockets.delete(socket));
     handOver(socket, plain, secure);
   });
-  // Both servers get connections from the server above. `listening` starts their connection
-  // timeouts.
+  // Both servers get their connections from the server above, and their timers start here.
   plain.emit('listening');
   secure.emit('listening');
   server.listen(port, host);

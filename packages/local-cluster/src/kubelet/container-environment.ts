@@ -69,8 +69,7 @@ export function fieldOf(
 }
 
 /**
- * Returns the environment that a container's spec defines, in a kubelet's order: envFrom, then env.
- * Later entries take precedence.
+ * Returns a container's specified environment: envFrom, then env; later entries take precedence.
  */
 export async function specifiedEnvironment(
   pod: Pod,

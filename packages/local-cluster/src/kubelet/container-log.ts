@@ -5,10 +5,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { PodLogOptions } from '../api/pod-logs.ts';
 
-/**
- * Returns the offset in each file where its part of the last `lines` lines starts: the file's size
- * if the file has none of them.
- */
+/** Returns where the last `lines` lines start in each file: at its end if it has none of them. */
 async function startsOfTail(
   files: readonly string[],
   lines = Infinity,

@@ -78,9 +78,7 @@ export const Waiting = {
   errImagePull: 'ErrImagePull',
   imagePullBackOff: 'ImagePullBackOff',
   crashLoopBackOff: 'CrashLoopBackOff',
-  /**
-   * The node stopped gracefully. Its next start runs the container, whatever the restart policy.
-   */
+  /** The node stopped gracefully. Its next start runs the container whatever the restart policy. */
   nodeStopped: 'NodeStopped',
 } as const;
 

@@ -99,8 +99,7 @@ class ProcessTable {
   }
 
   /**
-   * Sends SIGKILL to matching processes until two consecutive passes find none. Rejects with the
-   * signal's reason if aborted first.
+   * Sends SIGKILL until two consecutive passes find no process. Rejects if the signal is aborted.
    */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -119,8 +118,7 @@ class ProcessTable {
       const requests = [...this.#requests];
       const found = await this.#pass(requests);
       for (const request of requests) {
-        // One pass may miss a child that is created during the pass by a parent that ends during
-        // the pass.
+        // One pass may miss a child of a parent that ends during the pass.
         request.emptyPasses = found.has(request) ? 0 : request.emptyPasses + 1;
         if (request.emptyPasses < 2) continue;
         this.#requests.delete(request);
@@ -157,8 +155,7 @@ class ProcessTable {
       process.kill(pid, 'SIGKILL');
       return true;
     } catch (error) {
-      // EPERM: the process has changed its user (setuid) and cannot be killed. Any other error
-      // means that the process has ended.
+      // EPERM: the process changed its user (setuid) and cannot be killed. Otherwise it has ended.
       return !(error instanceof Error && 'code' in error && error.code === 'EPERM');
     }
   }
@@ -308,7 +305,6 @@ async function pump(
   try {
     for await (const chunk of stream) await output(chunk as Uint8Array);
   } catch {
-    // The stream was destroyed because another process held the pipe open. The data read are
-    // complete.
+    // The stream was destroyed because another process held the pipe open. The data are complete.
   }
 }

@@ -100,8 +100,7 @@ export function createScheduler(options: {
         message: `Successfully assigned ${namespace}/${name} to ${nodeName}`,
       });
     } catch (error) {
-      // The pod was deleted, bound or changed. The watch reports that, and the pod is reconciled
-      // again.
+      // The pod has changed or is gone. The watch reports that, and the pod is reconciled again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;

@@ -123,10 +123,7 @@ export class AddressPool {
     this.#port = options.port;
   }
 
-  /**
-   * Reserves an address, `preferred` if free. Throws where the system cannot bind loopback
-   * addresses, such as macOS without aliases.
-   */
+  /** Reserves an address, `preferred` if free. Throws if loopback needs aliases, as on macOS. */
   async reserve(preferred?: string): Promise<Reservation> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const address =
@@ -196,8 +193,7 @@ export class NodeFolder {
     const present = await readFile(path, 'utf8').catch(() => '');
     if (/^[0-9a-f-]{36}$/.test(present)) return present;
     const id = randomUUID();
-    // The rename is atomic, because a truncated id would not match the markers of running
-    // processes.
+    // The rename is atomic: a truncated id would not match the markers of running processes.
     await writeFile(`${path}.new`, id, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return id;
@@ -217,10 +213,7 @@ export async function lockNode(nodeId: string): Promise<() => Promise<void>> {
   return () => closed(server);
 }
 
-/**
- * Removes a tree, but not what its symbolic links refer to. Makes read-only folders (module caches)
- * writable first.
- */
+/** Removes a tree without following links. Makes read-only folders (module caches) writable. */
 export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

@@ -148,8 +148,7 @@ export class PodRuntime {
   }
 
   /**
-   * Writes a changed status. A conflict means that another client has changed the pod, so the
-   * status is computed again from the current pod.
+   * Writes a changed status. After a conflict, computes it again from the pod as changed by others.
    */
   async #report(waiting: Plan['waiting']): Promise<void> {
     const { client } = this.#options.settings;

@@ -55,10 +55,7 @@ function objectSchema(name: string, reference: Reference) {
 
 const resolved = new Map<string, Schema>();
 
-/**
- * Returns a built-in type's schema with resolved references, created once and shared. The kinds
- * themselves check required fields.
- */
+/** Returns a built-in type's shared schema. The kinds themselves check required fields. */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;

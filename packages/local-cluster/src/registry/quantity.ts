@@ -1,7 +1,4 @@
-/**
- * Quantities of a resource, `100m` or `1.5Gi` (apimachinery `resource.Quantity`), parsed exactly
- * and formatted canonically.
- */
+/** Exact, canonical quantities: `100m` or `1.5Gi` (apimachinery `resource.Quantity`). */
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?$/;
 

@@ -166,7 +166,7 @@ function numberErrors(value: number, { minimum, maximum }: Schema, path: string)
 }
 
 const patterns = new Map<string, RegExp>();
-/** Compiles a pattern. What both RE2 (of Kubernetes) and this engine support is the same. */
+/** Compiles a pattern. The features that RE2 (of Kubernetes) and this engine share are the same. */
 function patternOf(source: string): RegExp {
   const known = patterns.get(source);
   if (known !== undefined) return known;

@@ -46,8 +46,7 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // The array is compacted only when half of it is unused, because moving all elements for each
-    // append would cost more than it frees.
+    // Compaction waits until half of the array is unused, as moving all elements is expensive.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;

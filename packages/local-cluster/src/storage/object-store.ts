@@ -172,8 +172,8 @@ export class ObjectStore {
     if (!this.#journal.durable) this.#flush();
     else if (this.#commit === undefined) {
       this.#commit = Promise.withResolvers();
-      // The handler avoids an unhandled rejection if no caller waits. Callers that depend on the
-      // write wait for `committed`.
+      // The handler avoids an unhandled rejection. Callers that depend on the write use
+      // `committed`.
       this.#commit.promise.catch(() => undefined);
       // The writes of one turn of the event loop share one wait for the disk.
       setImmediate(() => this.#flush());
