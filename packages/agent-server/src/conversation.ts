@@ -79,9 +79,7 @@ export class Conversation {
     return conversation;
   }
 
-  /**
-   * Loads a conversation. A run that a crash interrupted becomes `error`, and its tool call fails.
-   */
+  /** Loads a conversation. A run that a crash interrupted becomes `error`, its tool call fails. */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
     await conversation.log.append(() =>

@@ -167,9 +167,7 @@ export class EventLog {
   }
 }
 
-/**
- * Renders drafts as lines. Times increase even if the clock does not, so they sort like the log.
- */
+/** Renders drafts as lines. Times increase even if the clock does not, and so sort as the log. */
 function render(
   drafts: readonly Draft[],
   after: { readonly lastMicroseconds: number; readonly lastId: string | undefined },

@@ -62,9 +62,7 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
   return found.length === 0 ? text : rendered(text, merged(found));
 }
 
-/**
- * Replaces needles, and escapes the text's own markers, so equal results differ in needles only.
- */
+/** Replaces needles and escapes the text's own markers: equal results differ in needles only. */
 export const maskUniquely = (text: string, needles: Needles): string =>
   rendered(text, merged(occurrences(text, needles)), (part) =>
     part.replace(ownMarker, '<\\$1secret-hidden>'),

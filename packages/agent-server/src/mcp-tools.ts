@@ -50,9 +50,7 @@ interface Connection {
   readonly tools: readonly McpTool[];
 }
 
-/**
- * The tools of a conversation's MCP servers for one run. Each server is connected once, when used.
- */
+/** The tools of a conversation's MCP servers, for one run. The first use connects each server. */
 export class McpTools {
   readonly #options: McpToolsOptions;
   readonly #connections = new Map<string, Promise<Connection | undefined>>();

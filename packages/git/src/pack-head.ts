@@ -20,9 +20,7 @@ export interface ProofLimits {
   readonly maxCommits: number;
   /** Maximum bytes of an object; 1 MiB by default. */
   readonly maxObjectBytes: number;
-  /**
-   * Maximum bytes of all objects, each at least 512, to limit computing time; 128 MiB by default.
-   */
+  /** Maximum bytes of all objects, each at least 512, to limit computing; 128 MiB by default. */
   readonly maxInflatedBytes: number;
 }
 

@@ -129,8 +129,7 @@ export class Controller {
       return 'requeue';
     } catch (error) {
       const isFresh = isConflict(error) && (await this.#refreshed(key));
-      // A present key is deleted: another client causes repeated conflicts, and a delay lets it
-      // finish.
+      // A present key is deleted: another client causes repeated conflicts, and needs a delay.
       if (!isFresh || this.#hasConflicted.delete(key)) return this.#failed(key, error);
       this.#hasConflicted.add(key);
       this.#logger.debug('Reconcile met a conflict and is repeated', { ...requestOf(key), error });

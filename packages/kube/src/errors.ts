@@ -83,9 +83,7 @@ const changesUid = (error: unknown): error is ApiError => {
   const causes = error.body.details?.causes ?? [];
   return causes.length > 0 && causes.every(({ field }) => field === 'metadata.uid');
 };
-/**
- * Returns the result of a write; undefined if the object changed or is gone, as a watch reports.
- */
+/** Returns a write's result; undefined if the object changed or is gone, which a watch reports. */
 export const unlessChanged = <T>(call: Promise<T>): Promise<T | undefined> =>
   call.catch((error: unknown) => {
     if (isNotFound(error) || isConflict(error)) return undefined;

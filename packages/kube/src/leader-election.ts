@@ -28,7 +28,7 @@ export interface LeaderElectionOptions extends Runtime {
   /** Maximum time after its last renewal during which a leader leads; default 10 s. */
   readonly renewDeadlineMs?: number;
   /**
-   * Delay between renewals; default 2 s. Candidates poll 2–4 times as often, to see a release soon.
+   * Delay between renewals; default 2 s. Candidates poll 2–4 times as often, for a quick takeover.
    */
   readonly retryPeriodMs?: number;
   /**

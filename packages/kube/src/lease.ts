@@ -39,7 +39,7 @@ const microTime = (clock: Clock): string =>
 
 /**
  * Returns a MicroTime later than `previous`: by the clock, or by a microsecond if the clock is not
- * ahead. So two renewals of one holder differ, and every observer notices each of them.
+ * ahead. Two renewals of one holder therefore differ, and every observer notices each of them.
  */
 function laterMicroTime(clock: Clock, previous: string | undefined): string {
   const now = microTime(clock);

@@ -99,9 +99,7 @@ export const isNewerVersion = (one: Versioned, other: Versioned): boolean => {
   return version.length === before.length ? version > before : version.length > before.length;
 };
 
-/**
- * Formats a duration as kubectl (apimachinery `duration.HumanDuration`): 45s, 3m12s, 15m, 2y30d.
- */
+/** Formats a duration as kubectl (apimachinery `duration.HumanDuration`): 45s, 3m12s, 2y30d. */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
   if (seconds < -1) return '<invalid>';

@@ -168,8 +168,7 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // A watch closes its connection. Kept, it would stay idle, because the next watch has its
-      // own.
+      // A watch closes its connection. Kept, it would stay idle: the next watch has its own.
       closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,

@@ -120,9 +120,7 @@ export class Workqueue<K extends string> {
     return this.#failures.get(key) ?? 0;
   }
 
-  /**
-   * Resolves with the next key, which the worker marks `done`. Undefined: the queue is shut down.
-   */
+  /** Resolves with the next key, which the worker marks `done`. Undefined after `shutDown`. */
   get(): Promise<K | undefined> {
     const item = this.#queue.shift();
     if (item !== undefined) {

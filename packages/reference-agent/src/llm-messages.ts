@@ -72,8 +72,8 @@ const maxToolCharacters = 400_000;
 
 /**
  * Converts events into messages of a model. A provider rejects a call without a result, and any
- * message between a call and its result. So a message that arrived while a command ran follows the
- * result, and a call without a result is omitted.
+ * message between a call and its result. A message that arrived while a command ran therefore
+ * follows the result, and a call without a result is omitted.
  */
 export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageParam[] {
   const messages: ChatCompletionMessageParam[] = [];

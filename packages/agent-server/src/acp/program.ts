@@ -323,7 +323,7 @@ export class AcpProgram implements Program {
   async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { settings, readSecrets } = this.#options;
     const { values, unread } = await readSecrets(signal);
-    // A secret must not set an unset variable of the vendor, which may redirect the vendor's keys.
+    // Secrets may not set the vendor's variables, even unset ones, which may redirect its keys.
     const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
     const { env, skipped } = agentVariablesOf(values, taken);
     const missing = [...unread, ...skipped].sort();

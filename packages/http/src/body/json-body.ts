@@ -132,9 +132,7 @@ export async function readBody(
   return readAll(request, decoderOf(request), maxBytes);
 }
 
-/**
- * Parses a body, or throws a `Refusal`. Empty bodies, which many clients send, are empty objects.
- */
+/** Parses a body, or throws a `Refusal`. An empty body, which many clients send, is `{}`. */
 export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
 
 function decode(bytes: Buffer): string {

@@ -73,9 +73,7 @@ export function sendError(
   sendJson(response, status, json, headers);
 }
 
-/**
- * Responds with an error to a connection without `ServerResponse`, and ends it. `json`: the body.
- */
+/** Responds with an error to a connection without `ServerResponse`, and ends it. `json`: body. */
 export function refuseConnection(
   socket: Duplex,
   { status, headers, json }: Omit<ErrorResponse, 'json'> & Partial<ErrorResponse>,

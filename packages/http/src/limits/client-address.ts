@@ -54,9 +54,7 @@ export function trustedProxies(trusted: readonly string[]): TrustedProxies {
   return { clientAddress, has, carries: (socket) => has(plain(socket.remoteAddress ?? '')) };
 }
 
-/**
- * Returns a client's network: one client has all addresses of an IPv6 /64, so they count as one.
- */
+/** Returns a client's network: an IPv6 /64, of which a client has all addresses, or one address. */
 export function subscriberOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = '', tail = ''] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];

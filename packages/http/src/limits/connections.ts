@@ -77,8 +77,8 @@ const noRelease: Release = () => undefined;
  * owner.
  *
  * - Beyond the limit of all clients, a new connection evicts one that has sent no request head,
- *   else one without a running request: the oldest of the network with most of them. So connections
- *   that send nothing keep no other client out, however few networks they come from.
+ *   else one without a running request: the oldest of the network with most of them. Connections
+ *   that send nothing therefore keep no other client out, however few networks they come from.
  * - A connection belongs to the owner of its last request with a key.
  * - A trusted proxy's connections carry the requests of many clients. Each counts as its own
  *   network and for no owner; its running requests and WebSockets count for the client's address.

@@ -104,9 +104,7 @@ export class FairScheduler {
     return this.#accounts.size;
   }
 
-  /**
-   * Runs a task at once or when its owner is next. Its cost is the time until its first `await`.
-   */
+  /** Runs a task at once or when its owner is next. Its cost is the time to its first `await`. */
   run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0)
       return this.#measured(owner, work);

@@ -132,7 +132,7 @@ export class LoadShedder {
   #refuse(kind: RequestKind): Refusal {
     this.#options.metrics.shedRequests.inc({ kind });
     return new Refusal('overloaded', 'The service has too much to do at the moment. Try again.', {
-      // Accepts one connection at a time, so that closed ones make room for running requests.
+      // The loop accepts one connection at a time, so closed ones leave room for running requests.
       headers: {
         'retry-after': String(retryAfterSeconds[kind]),
         ...(this.#isStarved ? { connection: 'close' } : {}),

@@ -13,7 +13,7 @@ interface Bucket {
 
 interface Taken {
   readonly allowed: boolean;
-  /** Whether nothing was allowed since the last refusal. */
+  /** Whether this is the first refusal since something was allowed. */
   readonly isFirstRefusal: boolean;
   readonly remaining: number;
   /** Delay before the next token; 0 if one is available. */
@@ -29,9 +29,7 @@ interface TokenBucketOptions {
   readonly burst: number;
   /** Maximum number that is charged in advance; default unlimited. */
   readonly maxDebt?: number;
-  /**
-   * Maximum number of buckets. Beyond it, the least recently used one is dropped, and starts full.
-   */
+  /** Maximum number of buckets. The least recently used one is dropped, and starts full again. */
   readonly capacity: number;
 }
 
@@ -194,7 +192,7 @@ export class RateLimits {
   }
 
   /**
-   * Counts an attempt without a valid key. Throws `too-many-attempts`; else the caller answers 401.
+   * Counts an attempt without a valid key. Throws `too-many-attempts`; else the caller sends 401.
    */
   failedKey(address: string): void {
     const buckets = this.#addresses;

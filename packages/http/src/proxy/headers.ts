@@ -61,9 +61,7 @@ const keptFromClients: ReadonlySet<string> = new Set([
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
-/**
- * Headers that apply to a whole origin, or ask for passwords: not allowed in the proxy's origin.
- */
+/** Headers that apply to a whole origin, or ask for passwords: refused in the proxy's origin. */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
   'activate-storage-access',

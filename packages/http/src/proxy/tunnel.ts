@@ -27,7 +27,7 @@ export class FrameFollower {
   }
 
   /**
-   * Reads a chunk, or with `toFrameEnd` only its first frame end. Returns the number of bytes read.
+   * Reads a chunk, or with `toFrameEnd` to its first frame end. Returns the number of bytes read.
    */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
@@ -337,9 +337,7 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /**
-   * Returns bytes for the upstream: control frames, then the message that `authenticate` returns.
-   */
+  /** Returns bytes for the upstream: control frames, then the message from `authenticate`. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;

@@ -249,8 +249,7 @@ export function listPage(
     metadata: {
       ...metadata,
       continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
-      // As in Kubernetes, the page of a selector omits `remainingItemCount`, which it does not
-      // know.
+      // As in Kubernetes, a page of a selector omits `remainingItemCount`, which is unknown.
       ...(selective ? {} : { remainingItemCount: remaining }),
     },
   };

@@ -69,7 +69,7 @@ export function fieldOf(
 }
 
 /**
- * Returns a container's specified environment: envFrom, then env; later entries take precedence.
+ * Returns a container's specified environment: envFrom, then env. Later entries replace earlier.
  */
 export async function specifiedEnvironment(
   pod: Pod,

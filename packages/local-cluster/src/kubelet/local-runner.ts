@@ -98,9 +98,7 @@ class ProcessTable {
     this.#clock = options.clock;
   }
 
-  /**
-   * Sends SIGKILL until two consecutive passes find no process. Rejects if the signal is aborted.
-   */
+  /** Sends SIGKILL until two consecutive passes find no process. An aborted signal rejects. */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const request: KillRequest = { matches, done: resolve, emptyPasses: 0 };

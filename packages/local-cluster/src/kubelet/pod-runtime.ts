@@ -147,9 +147,7 @@ export class PodRuntime {
     await address?.release();
   }
 
-  /**
-   * Writes a changed status. After a conflict, computes it again from the pod as changed by others.
-   */
+  /** Writes a changed status. After a conflict, computes it again from the current pod. */
   async #report(waiting: Plan['waiting']): Promise<void> {
     const { client } = this.#options.settings;
     let base: Pod | undefined = this.#containers.pod;

@@ -16,7 +16,6 @@ import { claimColumns, claimDefaults, claimErrors } from './claim.ts';
 import { podColumns, podDefaults, podGraceSeconds, podInitial, podErrors } from './pod.ts';
 import { badRequest } from '../api/status-error.ts';
 
-
 type Secret = Decoded<core.Secret>;
 type ConfigMap = Decoded<core.ConfigMap>;
 type Data = Secret['data'];

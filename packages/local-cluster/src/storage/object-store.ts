@@ -172,8 +172,7 @@ export class ObjectStore {
     if (!this.#journal.durable) this.#flush();
     else if (this.#commit === undefined) {
       this.#commit = Promise.withResolvers();
-      // The handler avoids an unhandled rejection. Callers that depend on the write use
-      // `committed`.
+      // The handler avoids an unhandled rejection. Callers that need the write use `committed`.
       this.#commit.promise.catch(() => undefined);
       // The writes of one turn of the event loop share one wait for the disk.
       setImmediate(() => this.#flush());
