@@ -27,9 +27,7 @@ export interface LeaderElectionOptions extends Runtime {
   readonly leaseDurationMs?: number;
   /** Maximum time after its last renewal during which a leader leads; default 10 s. */
   readonly renewDeadlineMs?: number;
-  /**
-   * Delay between renewals; default 2 s. Candidates poll 2–4 times as often, for a quick takeover.
-   */
+  /** Delay between renewals; default 2 s. Candidates poll 2–4 times as often, to see a release. */
   readonly retryPeriodMs?: number;
   /**
    * Starts the work of the leader. The signal is aborted when leading is over or about to end; the

@@ -163,7 +163,7 @@ async function makeFolder(directory: string, folder: string): Promise<void> {
       await mkdir(folder, 0o770);
       return;
     } catch (error) {
-      // Another process was faster.
+      // Another process has already created the folder.
       if (systemCodeOf(error) !== 'EEXIST') throw error;
     }
   }

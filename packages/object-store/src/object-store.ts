@@ -23,7 +23,7 @@ export class StoreError extends Error {
   }
 }
 
-/** Error of a call without a whole response. The message tells whether a proxy has failed. */
+/** Error of a call without a whole response. The message says whether a proxy has failed. */
 export function unreachable(subject: string, error: unknown): StoreError {
   const proxyError = proxyErrorIn(error);
   const reason = proxyError?.message ?? systemCodeOf(error) ?? 'the connection has failed';

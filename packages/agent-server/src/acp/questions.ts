@@ -124,7 +124,7 @@ export class Questions {
   }
 
   /**
-   * Removes a question that the agent cancelled. A closed connection leaves it to a new process.
+   * Removes a question that the agent cancelled. A closed connection keeps it for a new process.
    */
   #withdraw(open: OpenQuestion, reason: unknown): void {
     const isAgents =

@@ -106,7 +106,7 @@ export type ToolCallParts = z.output<typeof toolCallSchema>;
 const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
 const ended: ReadonlySet<string> = new Set(['completed', 'failed']);
 
-/** Masks a tool call. Own markers are escaped, so no call looks like one that uses a secret. */
+/** Masks a tool call. Markers of the agent are escaped, so no call looks like one with a secret. */
 export function maskedParts(parts: ToolCallParts, needles: Needles): ToolCallParts {
   const { toolCallId, title: named, kind, status, rawInput, rawOutput, content } = parts;
   const shown = (text: string | null | undefined) =>

@@ -30,7 +30,7 @@ const readsPatience = 4;
 const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
 
 export interface LoadShedderOptions {
-  /** Limits of all requests, and of the writes among them. Absent: no limit. */
+  /** Limits of all requests, and of the writes among them. Shares without a limit refuse none. */
   readonly requests: Shares;
   readonly writes: Shares;
   /** Delay of the event loop beyond which writes are refused, reads at four times; 0: none. */

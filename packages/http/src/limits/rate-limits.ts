@@ -191,9 +191,7 @@ export class RateLimits {
     if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }
 
-  /**
-   * Counts an attempt without a valid key. Throws `too-many-attempts`; else the caller sends 401.
-   */
+  /** Counts an attempt without a valid key. Throws `too-many-attempts`, or the caller sends 401. */
   failedKey(address: string): void {
     const buckets = this.#addresses;
     if (buckets === undefined) return;

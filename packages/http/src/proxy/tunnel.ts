@@ -27,7 +27,7 @@ export class FrameFollower {
   }
 
   /**
-   * Reads a chunk, or with `toFrameEnd` to its first frame end. Returns the number of bytes read.
+   * Reads a chunk, or with `toFrameEnd` to its first frame end. Returns the count of bytes read.
    */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;

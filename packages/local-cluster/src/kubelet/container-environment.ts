@@ -68,9 +68,7 @@ export function fieldOf(
   }
 }
 
-/**
- * Returns a container's specified environment: envFrom, then env. Later entries replace earlier.
- */
+/** Returns a container's environment in the spec: envFrom, then env, which takes precedence. */
 export async function specifiedEnvironment(
   pod: Pod,
   container: Container,
