@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { StoreError } from './object-store.ts';
 
-/** Maximum chunks of any size, because each costs some KiB. Others average `minChunkBytes`. */
+/** Maximum chunks of any size, each of which costs some KiB. Others average `minChunkBytes`. */
 const maxSmallChunks = 1000;
 const minChunkBytes = 256;
 

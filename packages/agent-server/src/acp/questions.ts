@@ -124,7 +124,8 @@ export class Questions {
   }
 
   /**
-   * Removes a question that the agent cancelled. A closed connection keeps it for a new process.
+   * Removes a question that the agent cancelled, but leaves it after a lost connection, because the
+   * next process gets the answer.
    */
   #withdraw(open: OpenQuestion, reason: unknown): void {
     const isAgents =

@@ -56,7 +56,7 @@ const keptFromClients: ReadonlySet<string> = new Set([
 
 /**
  * Commands to reverse proxies in front of this one, such as to serve a local file or to mark this
- * server as failed. They would accept them as this proxy's own.
+ * server as failed. Those proxies would accept them as this proxy's own.
  */
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);

@@ -26,9 +26,7 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /**
-   * Reads a chunk, or with `toFrameEnd` to its first frame end. Returns the count of bytes read.
-   */
+  /** Reads a chunk, or with `toFrameEnd` to its first frame end. Returns the length read. */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
