@@ -29,7 +29,7 @@ import type { AgentEvent } from './events.ts';
 
 type Filter = z.output<typeof eventFilter>;
 
-/** Filters events. Times compare as texts: neither has a zone, and those with `Z` sort alike. */
+/** Filters events. Times compare as texts without a zone; with or without `Z` they sort alike. */
 function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
   const kind = filter.kind?.split('.').at(-1);
   const from = filter.timestamp__gte?.replace(/Z$/, '').replace(' ', 'T');
