@@ -7,7 +7,7 @@ export interface Decision {
   readonly reason: string;
   /** The question that the person has seen. Absent: the one that waits. */
   readonly approvalId?: string | undefined;
-  /** Absent: the option that holds for this call alone. */
+  /** Absent: the option that applies to this call only. */
   readonly optionId?: string | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface Answered {
 
 export const isAllowing = (kind: string): boolean => kind.startsWith('allow');
 
-/** Returns the event of a decision. Throws the 422 of an option that the question does not have. */
+/** Returns the event of a decision. Throws HttpError 422 if the question lacks the option. */
 export function answerDraft({ id, options }: ApprovalRequest, decision: Decision): Draft {
   const { accept, reason } = decision;
   const value = { id, option_id: optionOf(options, decision), reason: accept ? null : reason };
@@ -30,10 +30,7 @@ export const withdrawal = (id: string): Draft => ({
   event: stateEvent({ key: 'approval_withdrawn', value: id }),
 });
 
-/**
- * Accepts a decision about a question that does not wait when the question has this answer already.
- * Throws 409 for any other decision, because the first answer holds.
- */
+/** Accepts a repeated decision. Throws HttpError 409 for another, because the first one holds. */
 export function assertSameAnswer(
   approvalId: string,
   answered: Answered | undefined,
@@ -48,10 +45,7 @@ export function assertSameAnswer(
   throw new HttpError(409, `The question ${approvalId} has another answer already.`);
 }
 
-/**
- * The option of a decision. A rejection without an option to reject has none: the agent learns that
- * its question was cancelled.
- */
+/** Returns the option of a decision; undefined, which cancels the question, if none rejects. */
 function optionOf(
   options: ApprovalRequest['options'],
   { accept, optionId }: Decision,

@@ -5,7 +5,7 @@ import { httpHeaders, mcpConfig } from './mcp-servers.ts';
 import { confirmationPolicies } from './meta.ts';
 import { maxSecrets } from './secrets.ts';
 
-// zod/mini contains no messages of its own, so the English ones are configured.
+// zod/mini has no error messages of its own, so the English ones are configured.
 z.config(en());
 
 /** Accepts null as absent. */
@@ -44,7 +44,7 @@ const secret = z.union([
     headers: maybe(httpHeaders),
   }),
 ]);
-/** The protocol takes a plain text for a value in a later request only. */
+/** A plain text as the value of a secret is valid only in later requests of the protocol. */
 const secretsOf = <T extends z.ZodMiniType>(type: T) =>
   z
     .record(z.string().check(z.maxLength(200)), type)
@@ -166,7 +166,7 @@ export const conversationSearch = z.extend(conversationFilter, {
   page_id: z.optional(z.string()),
 });
 
-/** Throws the 422 of the protocol. The error omits the sent values, since they may be secrets. */
+/** Throws the protocol's error 422. The error omits the sent values, which may be secrets. */
 export function parse<T>(type: z.ZodMiniType<T>, value: unknown, place: 'body' | 'query'): T {
   const result = type.safeParse(value);
   if (result.success) return result.data;

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { maskText, noNeedles, type Needles } from './mask.ts';
 
-/** Kills the registered process groups when its input ends. */
+/** Shell program that kills the registered process groups when its input ends. */
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
@@ -34,8 +34,7 @@ export class ProcessGuard {
   }
 
   #start(): ChildProcess {
-    // The shell has a session of its own, so that a signal to the process group of the server does
-    // not end the guard.
+    // The shell has its own session, so no signal to the server's process group ends the guard.
     const shell = spawn('/bin/sh', ['-c', program], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -52,10 +51,7 @@ export class ProcessGuard {
   }
 }
 
-/**
- * Keeps the beginning and the end of the output of a command, with the number of bytes that are
- * omitted between them.
- */
+/** Keeps the beginning and the end of a command's output, and the number of omitted bytes. */
 export class BoundedOutput {
   readonly #half: number;
   #head = Buffer.alloc(0);
@@ -74,11 +70,11 @@ export class BoundedOutput {
     if (rest.length === 0) return;
     this.#tail.push(rest);
     this.#tailBytes += rest.length;
-    // Compaction is rare, so that each byte is copied once or twice, however small the chunks are.
+    // Compaction is rare, so each byte is copied once or twice, however small the chunks are.
     if (this.#tailBytes > 4 * this.#half + 4096) this.#compact();
   }
 
-  /** Returns the output without the needles, of which also the parts at an omission are hidden. */
+  /** Returns the output without the needles, including parts of needles beside the omission. */
   toString(needles = noNeedles): string {
     this.#compact();
     const tail = Buffer.concat(this.#tail);
@@ -106,26 +102,20 @@ export interface CommandOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Maximum bytes of each stream, or of both together when the streams are merged. */
+  /** Maximum bytes of each stream, or of both together when `merged`. */
   readonly maxOutputBytes: number;
   /** Writes standard error to the buffer of standard output, in the order of arrival. */
   readonly merged?: boolean;
-  /** Gets the output as it comes, with its secrets. */
+  /** Gets the output as it arrives, unmasked. */
   readonly onOutput?: OutputListener | undefined;
-  /** Returns the texts to hide in the output; called when the command has ended. */
+  /** Returns the texts to hide in the output. Called when the command has ended. */
   readonly needles?: () => Needles;
-  /**
-   * Kills the command; `run` then rejects with the reason of the signal as soon as the command has
-   * ended.
-   */
+  /** Kills the command. `run` then rejects with the signal's reason when the command has ended. */
   readonly signal?: AbortSignal;
 }
 
 export interface CommandResult {
-  /**
-   * Exit code; 128 + n when signal n ended the command, and -1 after a timeout or when the shell
-   * could not be started.
-   */
+  /** 128 + n when signal n ended the command; -1 after a timeout, or if the shell did not start. */
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -134,16 +124,10 @@ export interface CommandResult {
 
 /** Delay before SIGKILL, after a timeout has sent SIGTERM. */
 const killDelayMs = 1000;
-/**
- * Maximum wait for output after the end of the shell; a descendant in another session may keep the
- * pipe open.
- */
+/** Maximum wait for output after the shell ends, because other sessions may keep the pipe open. */
 const drainMs = 250;
 
-/**
- * Runs shell commands, each in a process group of its own. Background processes of a command end
- * with the command.
- */
+/** Runs shell commands in separate process groups. Background processes end with their command. */
 export class Commands {
   readonly guard = new ProcessGuard();
   readonly #running = new Set<number>();
@@ -201,10 +185,7 @@ export class Commands {
   }
 }
 
-/**
- * Sends SIGTERM after the timeout and SIGKILL soon afterwards. `cancel` returns whether the timeout
- * has passed.
- */
+/** Sends SIGTERM at the timeout, then SIGKILL. `cancel` returns whether the timeout has passed. */
 function killAfter(group: number, timeoutMs: number): { cancel(): boolean } {
   let passed = false;
   let timer = setTimeout(() => {
@@ -256,6 +237,6 @@ export function kill(processGroup: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-processGroup, signal);
   } catch {
-    // The process group has ended already.
+    // The process group has already ended.
   }
 }

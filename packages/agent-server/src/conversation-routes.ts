@@ -29,10 +29,7 @@ import type { AgentEvent } from './events.ts';
 
 type Filter = z.output<typeof eventFilter>;
 
-/**
- * Filters events. Times are compared as texts: neither side has a time zone, and a `Z` or its
- * absence sorts alike.
- */
+/** Filters events. Times compare as texts without a zone; with or without `Z` they sort alike. */
 function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
   const kind = filter.kind?.split('.').at(-1);
   const from = filter.timestamp__gte?.replace(/Z$/, '').replace(' ', 'T');
@@ -56,10 +53,7 @@ export async function searchEvents(
   return { ...page, items: await log.read(page.items) };
 }
 
-/**
- * Returns a page. `page_id` is the id of the first item of the page; an unknown id selects the
- * first page.
- */
+/** Returns a page. `page_id` is the id of its first item; an unknown id selects the first page. */
 function pageOf<T>(
   found: readonly T[],
   { limit, page_id }: { readonly limit: number; readonly page_id?: string | undefined },
@@ -229,7 +223,7 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     if (event === undefined) throw new HttpError(404, 'Not Found');
     return { body: event };
   });
-  // No route of the protocol: what happens now, and no event has yet.
+  // Not a route of the OpenHands protocol. Returns current activity that no event contains yet.
   router.on('GET /api/conversations/:id/live', ({ url, ...call }) => {
     const { activity, needles, runMs, log } = findForEvents({ url, ...call });
     const after = url.searchParams.get('after') ?? '';

@@ -31,15 +31,12 @@ const logFile = 'events.jsonl';
 
 const interruptText = 'Tool call interrupted before completion. The conversation was paused.';
 
-/**
- * One conversation and its run. The whole state is derived from the log, so that another process
- * can continue the conversation.
- */
+/** A conversation and its run. Their state is in the log, so another process can continue them. */
 export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
-  /** Texts that grow now, and that no event has yet. */
+  /** Growing texts that no event contains yet. */
   readonly activity = new LiveActivity();
   readonly live: LiveText;
   readonly #link: ProgramLink;
@@ -48,7 +45,7 @@ export class Conversation {
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
   #closed = false;
-  /** True when a run has ended without an event, because the log could not be written. */
+  /** True when a run ended without an event, because the log could not be written. */
   #stalled = false;
 
   private constructor(folder: string, meta: Meta, host: ConversationHost) {
@@ -66,10 +63,7 @@ export class Conversation {
     };
   }
 
-  /**
-   * Creates the conversation together with its first message, whose run starts immediately; the
-   * disk holds both or neither.
-   */
+  /** Creates the conversation and its first message atomically, and starts a run of it. */
   static async create(
     folder: string,
     meta: Meta,
@@ -85,10 +79,7 @@ export class Conversation {
     return conversation;
   }
 
-  /**
-   * Loads a conversation. When an earlier process was killed during a run, the status becomes
-   * `error`, and the open tool call fails.
-   */
+  /** Loads a conversation. A run that a crash interrupted becomes `error`, its tool call fails. */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
     await conversation.log.append(() =>
@@ -122,7 +113,7 @@ export class Conversation {
     return this.#host.needlesOf(this.#meta);
   }
 
-  /** Milliseconds since the present run has begun; undefined while there is none. */
+  /** Milliseconds since the current run began; undefined without a run. */
   get runMs(): number | undefined {
     return this.#run && Math.round(performance.now() - this.#run.startedMs);
   }
@@ -132,8 +123,7 @@ export class Conversation {
   }
 
   get status(): ExecutionStatus {
-    // A stalled run counts as failed, so that a client can start the next run; a restart would
-    // yield the same status.
+    // A stalled run counts as failed, as after a restart, so that a client can start the next run.
     return this.#stalled ? 'error' : this.#state.status;
   }
 
@@ -149,7 +139,7 @@ export class Conversation {
     return this.#state.lastUserMessageId;
   }
 
-  /** Stores the message. With `run`, a run starts, or the current run handles the message. */
+  /** Stores the message. With `run`, the current run or a new one handles the message. */
   async post(message: NewMessage, { run }: { readonly run: boolean }): Promise<void> {
     const written = await this.log.append(() => {
       const starts = run && this.status !== 'running';
@@ -164,10 +154,7 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /**
-   * Starts a run. Returns false when a run is in progress already. A finished conversation remains
-   * unchanged.
-   */
+  /** Starts a run. Returns false during a run. A finished conversation remains unchanged. */
   async run(): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
@@ -178,7 +165,7 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
-  /** The question of an agent with a process of its own that waits for an answer now. */
+  /** The question of an agent with its own process that currently waits for an answer. */
   get approval(): ApprovalRequest | undefined {
     const { status, approval } = this.#state;
     return status === 'waiting_for_confirmation' && approval?.answer === undefined
@@ -187,10 +174,10 @@ export class Conversation {
   }
 
   /**
-   * Answers the question whether the last action may be executed; nothing happens when there is
-   * none. A rejection of an action ends in `idle`; an agent with a process of its own gets each
-   * answer in a run. A decision that names its question is stored or rejected with an HttpError,
-   * and is accepted again when repeated.
+   * Answers the question whether the last action may be executed; does nothing if there is none. A
+   * rejection of an action ends in `idle`; an agent with its own process gets each answer in a run.
+   * A decision that names its question is stored or rejected with an HttpError, and is accepted
+   * again when repeated.
    */
   async respond(decision: Decision): Promise<void> {
     const { accept, reason, approvalId } = decision;
@@ -198,7 +185,7 @@ export class Conversation {
       const { openAction: action, approval, answered } = this.#state;
       const isWaiting = this.status === 'waiting_for_confirmation';
       if (approvalId !== undefined) {
-        // A message starts a run that soon waits for the same question again.
+        // A new message starts a run that soon waits for the same question again.
         const isOpen = approval?.answer === undefined && (isWaiting || this.status === 'running');
         if (!isOpen || approval?.request.id !== approvalId) {
           assertSameAnswer(approvalId, answered.get(approvalId), decision);
@@ -218,7 +205,7 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /** Waits for a running command to end, but does not wait for a pending response of the model. */
+  /** Waits for a running command, but not for a pending response of the model. */
   async pause(): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {
@@ -236,7 +223,6 @@ export class Conversation {
     await run?.ended;
   }
 
-  /** Ends the run and prevents further runs. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.stop('shutdown');
@@ -250,7 +236,7 @@ export class Conversation {
     await removeFolder(this.#folder);
   }
 
-  /** Stores changes of the settings, which are decided when all earlier changes are stored. */
+  /** Stores changes of the settings. `update` decides them when all earlier changes are stored. */
   update(
     changesOf: (
       meta: Meta,
@@ -265,7 +251,6 @@ export class Conversation {
     return updated;
   }
 
-  /** Returns the positions of the messages of the user that no run has handled. */
   pendingMessages(): readonly number[] {
     const { entries, handledThrough } = this.log;
     const pending: number[] = [];
@@ -276,7 +261,7 @@ export class Conversation {
     return pending;
   }
 
-  /** Ends the wait for an answer that the agent no longer wants. Never rejects. */
+  /** Withdraws a question whose answer the agent no longer wants. Never rejects. */
   async #withdraw(approvalId: string): Promise<void> {
     try {
       const written = await this.log.append(() => {
@@ -294,7 +279,7 @@ export class Conversation {
     }
   }
 
-  /** Starts a run whose status in the log is `running` already. */
+  /** Starts a run whose status in the log is already `running`. */
   #start(): void {
     if (this.#closed) return;
     const abort = new AbortController();
@@ -317,7 +302,7 @@ export class Conversation {
       })
       .finally(() => {
         tools.close();
-        // A message may have started the next run after the last event of this one.
+        // A message may have started the next run after the last event of this run.
         if (this.#run === run) {
           this.#run = undefined;
           this.activity.clear();
@@ -333,12 +318,12 @@ export class Conversation {
         const view = () =>
           runViewOf({ run, host: this.#host, state: this.#state, conversation: this });
         const program = this.#host.programFor(this.#meta, this.#link);
-        // Only an action that waited for its confirmation is open when a run starts.
+        // When a run starts, the only open action is one that waited for its confirmation.
         const { openAction } = this.#state;
         if (openAction !== undefined) await runConfirmed(view(), openAction);
         await program.work(view());
         run.abort.signal.throwIfAborted();
-        // A message that has arrived in the meantime belongs to this run.
+        // A message that arrived while the run ended belongs to this run.
         end = await this.log.append(() =>
           this.pendingMessages().length === 0 ? [becomes('finished')] : [],
         );
@@ -348,16 +333,16 @@ export class Conversation {
     }
   }
 
-  /** Returns the last events of a run; none when the run continues. */
+  /** Returns the last events of a run; none if the run continues. */
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)
-      // A pod that is evicted gets a signal first: its command is lost as by a crash.
+      // A pod that is evicted first gets a signal. Its command is lost as in a crash.
       return signal.reason === 'interrupt'
         ? [...this.#failures(interruptText), ...paused('InterruptEvent')]
         : [...this.#failures(restartText), ...paused()];
     if (error instanceof ConfirmationRequested) {
-      // The answer may have arrived after the program has read the question.
+      // The answer may have arrived after the program read the question.
       const { approval } = this.#state;
       const isOver =
         error.approvalId !== undefined &&

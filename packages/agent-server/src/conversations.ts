@@ -44,7 +44,7 @@ export class Conversations {
   readonly #secrets: Secrets;
   readonly #all = new Map<string, Conversation>();
   readonly #creating = new Map<string, Promise<Conversation>>();
-  /** Programs with a process of their own, by id of their conversation. */
+  /** Programs that outlive a run with their own process, by id of the conversation. */
   readonly #lasting = new Map<string, Program>();
   readonly #choose: ChooseProgram;
 
@@ -76,7 +76,7 @@ export class Conversations {
     };
   }
 
-  /** Throws SettingsError for a wrong setting of the environment. */
+  /** @throws SettingsError for an invalid setting of the environment */
   static async open(options: ConversationsOptions): Promise<Conversations> {
     const conversations = new Conversations(options);
     await mkdir(options.path, { recursive: true });
@@ -97,10 +97,7 @@ export class Conversations {
     return [...this.#all.values()].sort((a, b) => (a.meta.createdAt < b.meta.createdAt ? 1 : -1));
   }
 
-  /**
-   * Creates the conversation of an id. Repeated and concurrent calls with one id create one
-   * conversation with one first message.
-   */
+  /** Creates a conversation with its first message; once per id, even for concurrent calls. */
   async create(
     meta: Meta,
     message: NewMessage | undefined,
@@ -156,16 +153,15 @@ export class Conversations {
       this.#all.set(name, conversation);
       this.#options.onOpen(conversation);
     } catch (error) {
-      // The conversation remains on the disk for a repair, and the other conversations are not
-      // affected.
+      // The conversation stays on the disk for a repair. Other conversations are not affected.
       this.#options.onError(`conversation ${name} cannot be read and is ignored`, error);
     }
   }
 
   /**
-   * Returns the settings of the request, completed by those of the environment. The API key of the
-   * environment is sent only to the endpoint of the environment, because a client that creates a
-   * conversation must not redirect this key.
+   * Completes the settings of the request by those of the environment. The environment's API key is
+   * sent only to the environment's endpoint, because a client that creates a conversation must not
+   * redirect this key.
    */
   #modelOf({ llm }: Meta): Model | undefined {
     const { env, secretBox } = this.#options;

@@ -17,7 +17,7 @@ export interface OpenApproval {
   readonly answer: ApprovalAnswer | undefined;
 }
 
-/** Maximum answers that are kept, so that the same answer given again is recognized. */
+/** Maximum recent answers that are kept, to recognize a repeated answer. */
 const maxAnswered = 16;
 
 export class DerivedState {
@@ -27,17 +27,12 @@ export class DerivedState {
   title: string | undefined;
   openAction: (AgentEvent & ActionEvent) | undefined;
   approval: OpenApproval | undefined;
-  /** The last answers, by id of their question, oldest first. */
+  /** The latest answers by id of their question, oldest first. */
   readonly answered = new Map<string, Answered>();
   acpSession: string | undefined;
-  /** Names of the MCP servers that were recorded as unusable by the agent. */
   readonly skippedMcpServers = new Set<string>();
-  /** Names of the secrets that the process of the agent does not have, as recorded last. */
   skippedSecrets: readonly string[] = [];
-  /**
-   * Event that interrupted the last turn of the agent: the end of its process, or a pause;
-   * undefined when the turn has ended.
-   */
+  /** Event that interrupted the agent's last turn: `end` of its process, or `pause`. */
   interruptedBy: 'end' | 'pause' | undefined;
   readonly openCalls = new Map<string, AcpToolCall>();
 
@@ -103,7 +98,7 @@ export class DerivedState {
         return;
       case 'acp_turn':
         this.interruptedBy = event.value === 'begun' ? 'end' : undefined;
-        // Every action of such an agent is a question, and none outlasts its turn.
+        // Every action of such an agent is a question, and no question outlasts its turn.
         this.openAction = undefined;
         this.approval = undefined;
         return;
@@ -131,7 +126,7 @@ export class DerivedState {
 
 const maxTitleLength = 50;
 
-/** Returns the first line of the message that is not markup, truncated to the maximum length. */
+/** Returns the message's first line that is not markup, truncated to the maximum length. */
 function titleOf({ llm_message }: MessageEvent): string | undefined {
   const lines = textOf(llm_message.content).split('\n');
   const text = lines

@@ -65,7 +65,7 @@ export const rejectionOf = (
   },
 });
 
-/** Returns the failure of an action without a result; nothing when there is no such action. */
+/** Returns the failure of an action without a result; nothing without such an action. */
 export const failureOf = (
   action: Pick<ActionEvent, 'tool_name' | 'tool_call_id'> | undefined,
   error: string,

@@ -2,7 +2,7 @@ import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
 
-/** Prefix of incomplete files and folders that a crash may leave behind; no reader opens them. */
+/** Prefix of incomplete files and folders, which a crash may leave behind. No reader opens them. */
 export const unfinishedPrefix = '.unfinished-';
 
 /** Syncs a folder, so that a rename or a new entry survives a power loss. */
@@ -39,7 +39,7 @@ export async function replaceFile(path: string, data: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** Creates a folder with all its files atomically. Fails when the folder exists. */
+/** Creates a folder with all its files atomically. Fails if the folder exists. */
 export async function createFolder(
   path: string,
   files: Readonly<Record<string, string>>,

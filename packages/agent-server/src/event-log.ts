@@ -2,7 +2,7 @@ import { open, readFile, truncate } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { eventTime, microsecondsOf, type AgentEvent, type EventBody } from './events.ts';
 
-/** Metadata of an event in memory; the event itself is read from the file on request. */
+/** Metadata of an event in memory. The event itself is read from the file on request. */
 export interface LogEntry {
   readonly id: string;
   readonly kind: AgentEvent['kind'];
@@ -16,12 +16,9 @@ export interface LogEntry {
 
 export interface Draft {
   readonly event: EventBody;
-  /** Id that the caller has chosen. Absent: a random id. */
+  /** Absent: a random id. */
   readonly id?: string;
-  /**
-   * Position below which all messages of the user are handled. The log stores the position and
-   * never sends it.
-   */
+  /** Position below which all messages of the user are handled. The log never sends it. */
   readonly handledThrough?: number;
 }
 
@@ -38,8 +35,8 @@ export function initialLog(drafts: readonly Draft[]): string {
 
 /**
  * The events of a conversation, and the only record of its state: an append-only file of JSON
- * lines. Each append reaches the disk before any listener receives the events. Opening the log
- * drops a last line that a crash has truncated.
+ * lines. Each append reaches the disk before any listener gets the events. Opening the log drops a
+ * last line that a crash has truncated.
  */
 export class EventLog {
   readonly #path: string;
@@ -57,8 +54,8 @@ export class EventLog {
   }
 
   /**
-   * Opens the log. The log calls `apply` for every event, first for those of the file, before it
-   * calls listeners and before the next append decides.
+   * Opens the log. `apply` gets every event, first those of the file, before listeners get it and
+   * before the next append decides.
    */
   static async open(path: string, apply: (event: AgentEvent) => void): Promise<EventLog> {
     const log = new EventLog(path);
@@ -78,7 +75,6 @@ export class EventLog {
     return this.#entries;
   }
 
-  /** Position below which all messages of the user are handled. */
   get handledThrough(): number {
     return this.#handledThrough;
   }
@@ -122,9 +118,7 @@ export class EventLog {
     }
   }
 
-  /**
-   * Calls the listener with stored events, in order. Returns a function that removes the listener.
-   */
+  /** Calls the listener with stored events, in order. Returns a function that removes it. */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -173,10 +167,7 @@ export class EventLog {
   }
 }
 
-/**
- * Renders drafts as lines. Times increase even when the clock stops or is set back, so that sorting
- * by time gives the order of the log.
- */
+/** Renders drafts as lines. Times increase even if the clock does not, and so sort as the log. */
 function render(
   drafts: readonly Draft[],
   after: { readonly lastMicroseconds: number; readonly lastId: string | undefined },

@@ -1,4 +1,4 @@
-/** Status of the agent's run, as the protocol of the OpenHands agent server names it. */
+/** Status of the run, with the names of the OpenHands agent server's protocol. */
 export type ExecutionStatus =
   'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
 
@@ -79,7 +79,7 @@ export interface ActionEvent extends ToolCall {
     | TerminalAction
     | { readonly kind: 'FinishAction'; readonly message: string }
     | { readonly kind: 'MCPToolAction'; readonly data: Readonly<Record<string, unknown>> }
-    /** The question of an agent with a process of its own, which runs the tool itself. */
+    /** The question of an agent with its own process, which itself runs the tool. */
     | { readonly kind: 'ExecuteBashAction' | 'AcpToolAction'; readonly [field: string]: unknown }
     | null;
   readonly tool_call: {
@@ -107,10 +107,7 @@ export interface ObservationEvent extends ToolCall {
       };
 }
 
-/**
- * The state of a tool call of an agent that speaks the Agent Client Protocol. Each later event with
- * the same `tool_call_id` replaces it.
- */
+/** State of a tool call of an ACP agent. Later events with the same `tool_call_id` replace it. */
 export interface AcpToolCall {
   readonly kind: 'ACPToolCallEvent';
   readonly source: 'agent';
@@ -124,20 +121,20 @@ export interface AcpToolCall {
   readonly is_error: boolean;
 }
 
-/** A question of an agent whether it may run a tool, and the options to answer with. */
+/** An agent's question whether it may run a tool, and the possible answers. */
 export interface ApprovalRequest {
   readonly id: string;
   readonly tool_call_id: string;
   readonly title: string;
   readonly tool_kind: string;
   readonly input: unknown;
-  /** Hash of the call before secrets were hidden in it; earlier versions have stored none. */
+  /** Hash of the call before masking. Events of earlier versions lack it. */
   readonly call_hash?: string;
-  /** Whether title, kind and input are whole; earlier versions have not stored that. */
+  /** Whether title, kind and input are complete. Events of earlier versions lack it. */
   readonly complete?: boolean;
   /**
-   * Text in the place of each secret. Where title, kind or input have it themselves, a backslash
-   * follows its first character; earlier versions have not stored and not escaped it.
+   * Text that replaces each secret. If title, kind or input contain this text themselves, a
+   * backslash follows its first character. Events of earlier versions lack it and escape nothing.
    */
   readonly secret_marker?: string;
   readonly options: readonly {
@@ -147,7 +144,7 @@ export interface ApprovalRequest {
   }[];
 }
 
-/** The answer to such a question. Without an option the agent does not run the tool. */
+/** The answer to an ApprovalRequest. Without an option, the agent does not run the tool. */
 export interface ApprovalAnswer {
   readonly id: string;
   readonly option_id: string | null;
@@ -160,7 +157,7 @@ export interface AgentErrorEvent extends ToolCall {
   readonly error: string;
 }
 
-/** The user has not allowed the action; it was not executed. */
+/** The user has rejected the action, which was not executed. */
 export interface UserRejectObservation extends ToolCall {
   readonly kind: 'UserRejectObservation';
   readonly source: 'environment';
@@ -175,9 +172,9 @@ export type StateUpdate =
   | { readonly key: 'stats'; readonly value: Stats }
   | { readonly key: 'approval_request'; readonly value: ApprovalRequest }
   | { readonly key: 'approval_answer'; readonly value: ApprovalAnswer }
-  /** The answer of this id is about to be given to the agent, or the question is withdrawn. */
+  /** The answer of this id is about to be sent to the agent, or the question is withdrawn. */
   | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
-  /** The session of the agent, as the next process continues it. */
+  /** The agent's session, which the next process continues. */
   | { readonly key: 'acp_session'; readonly value: string }
   /** Why no process could open the session, which is given up. */
   | { readonly key: 'acp_session_lost'; readonly value: string }
@@ -185,9 +182,9 @@ export type StateUpdate =
   | { readonly key: 'acp_continued'; readonly value: string }
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
-  /** Which images of a message the agent does not get, and why. */
+  /** Images of a message that the agent does not get, and why. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
-  /** A turn of the agent begins or ends; a turn without an end was interrupted. */
+  /** Beginning or end of a turn of the agent. A turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
   /** Sent to clients and never stored. */
@@ -206,7 +203,7 @@ export interface ConversationErrorEvent {
   readonly classification: Classification;
 }
 
-/** An event as a program creates it; the log adds the id and the time. */
+/** An event as a program creates it. The log adds the id and the time. */
 export type EventBody =
   | MessageEvent
   | ActionEvent
@@ -220,7 +217,7 @@ export type EventBody =
 
 export interface EventHead {
   readonly id: string;
-  /** UTC time without zone, with microseconds, unique within a conversation. */
+  /** UTC without a zone, with microseconds; unique within a conversation. */
   readonly timestamp: string;
   readonly parent_id?: string;
 }
@@ -248,13 +245,12 @@ export const agentMessage = (text: string): EventBody => ({
   activated_skills: [],
 });
 
-/** Formats a time of the protocol: without zone, with six decimals. */
+/** Formats a time as in the protocol: without a zone, with six decimals. */
 export function eventTime(microseconds: number): string {
   const milliseconds = Math.floor(microseconds / 1000);
   const rest = String(microseconds % 1000).padStart(3, '0');
   return `${new Date(milliseconds).toISOString().slice(0, -1)}${rest}`;
 }
 
-/** Parses the result of `eventTime`; NaN for any other text. */
 export const microsecondsOf = (timestamp: string): number =>
   Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23, 26).padEnd(3, '0'));

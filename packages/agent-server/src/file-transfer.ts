@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 
 const maxBodyBytes = 8 * 1024 * 1024;
 
-/** Reads a whole body; empty when there is none. */
+/** Reads the whole body; empty if there is none. */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -19,7 +19,7 @@ export async function readBody(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Writes the field `file` of a form to a path of this machine, and creates the parent folders. */
+/** Writes the form field `file` to a path of this machine, and creates the parent folders. */
 export async function upload(request: IncomingMessage, path: string): Promise<object> {
   if (!isAbsolute(path)) throw new HttpError(400, 'Path must be absolute');
   const file = fileIn(await readBody(request), request.headers['content-type'] ?? '');
@@ -30,14 +30,14 @@ export async function upload(request: IncomingMessage, path: string): Promise<ob
   return { success: true, file_size: file.length };
 }
 
-/** Returns the content of the part `file` of a form (RFC 7578, the subset that clients use). */
+/** Returns the part `file` of a form (RFC 7578, the subset that clients use). */
 function fileIn(body: Buffer, contentType: string): Buffer | undefined {
   const [, quoted, plain] =
     /^multipart\/form-data;.*\bboundary=(?:"([^"]{1,200})"|([^\s;]{1,200}))/i.exec(contentType) ??
     [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) return undefined;
-  // The first boundary has no preceding line.
+  // No line precedes the first boundary.
   const text = Buffer.concat([Buffer.from('\r\n'), body]);
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   for (
@@ -58,7 +58,7 @@ function fileIn(body: Buffer, contentType: string): Buffer | undefined {
   return undefined;
 }
 
-/** Opens a file of this machine. A pipe in its place is not waited for. */
+/** Opens a file of this machine. Does not wait for the writer of a pipe. */
 export async function download(path: string): Promise<Download> {
   if (!isAbsolute(path)) throw new HttpError(400, 'Path must be absolute');
   if (path.includes('\0')) throw new HttpError(404, 'File not found');
@@ -81,12 +81,12 @@ const absent: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENA
 function openError(error: unknown): HttpError {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (absent.has(code)) return new HttpError(404, 'File not found');
-  // A socket or a device without its driver.
+  // The path is a socket, or a device without a driver.
   if (code === 'ENXIO' || code === 'ENODEV') return new HttpError(400, 'Path is not a file');
   return new HttpError(400, `The file can not be read (${String(code)})`);
 }
 
-/** Value of the header Content-Disposition (RFC 6266). */
+/** Formats the header Content-Disposition (RFC 6266). */
 export function dispositionOf(name: string): string {
   const encoded = encodeURIComponent(name.toWellFormed());
   return encoded === name

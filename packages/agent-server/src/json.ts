@@ -1,4 +1,4 @@
-/** Parses JSON of others; undefined for any other text. */
+/** Parses untrusted JSON; undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -4,25 +4,22 @@ import { type AgentEvent, eventTime } from './events.ts';
 import { type Needles, maskPart, maskText, noNeedles } from './mask.ts';
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** Maximum UTF-16 units of a tail: what a reader may fall behind before it misses something. */
+/** Maximum UTF-16 units of a tail, by which a reader may lag before it misses text. */
 export const maxTailCharacters = 64 * 1024;
 
-/** The same text without the larger one that the engine keeps for a part of it. */
+/** Copies a part of a text, so that the engine can free the larger text that contains it. */
 const copied = (part: string): string => Buffer.from(part, 'utf16le').toString('utf16le');
 
 interface TailPart {
-  /** Place of the part's beginning in the whole text, in UTF-16 units. */
+  /** Position where the part begins in the whole text, in UTF-16 units. */
   readonly from: number;
-  /** Place from which on a reader asks for the next part. */
+  /** Position where the reader's next part begins. */
   readonly end: number;
-  /** The part, with markers in the place of secrets. */
+  /** The part, with secrets replaced by markers. */
   readonly text: string;
 }
 
-/**
- * The end of a text that grows, in bounded memory. A text costs nothing but that until it is read:
- * secrets are hidden for each reader.
- */
+/** The end of a growing text, in bounded memory. Secrets are masked only when it is read. */
 export class LiveTail {
   readonly id = randomBytes(9).toString('base64url');
   readonly #startedMs = performance.now();
@@ -31,7 +28,7 @@ export class LiveTail {
   #kept = 0;
   #end = 0;
 
-  /** @param isContinued Whether the text continues another, so it may begin within a secret. */
+  /** @param isContinued Whether the text continues another one, so it may begin within a secret. */
   constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
     this.#isContinued = isContinued;
   }
@@ -46,13 +43,13 @@ export class LiveTail {
     this.#parts.push(copied(part));
     this.#kept += part.length;
     this.#end += text.length;
-    // Compaction is rare, so that each character is copied once or twice, however small the parts.
+    // Compaction is rare, so each character is copied once or twice, however small the parts.
     if (this.#kept > 2 * maxTailCharacters || this.#parts.length > 4_096) this.#compact();
   }
 
   /**
-   * The text from a place on, or from the first one that is kept. An end that may be the beginning
-   * of a secret is held back, so that no secret is shown in two parts.
+   * Returns the text from a position on, or from the first one that is kept. An end that may begin
+   * a secret is held back, so that no secret is split over two parts.
    */
   read(after: number, needles: Needles): TailPart {
     const text = this.#compact();
@@ -75,12 +72,12 @@ export class LiveTail {
   }
 }
 
-/** Maximum texts at once; further ones replace the oldest. */
+/** Maximum concurrent texts; a further text replaces the oldest. */
 const maxItems = 8;
 
 type WordsKind = 'message' | 'thought';
 
-/** A text that grows, of which no event has the whole yet. */
+/** A growing text that no event contains whole yet. */
 export interface LiveItem extends TailPart {
   readonly id: string;
   readonly kind: 'output' | WordsKind;
@@ -91,47 +88,45 @@ export interface LiveItem extends TailPart {
 
 export interface LiveItems {
   readonly items: readonly LiveItem[];
-  /** Names the end of each item; the next read begins there. */
+  /** Encodes the end of each item. The next read begins there. */
   readonly cursor: string;
 }
 
 interface Output {
   readonly tail: LiveTail;
-  /** The last whole text's length and end, where the agent sends the whole text each time. */
+  /** Length and end of the last whole text, for agents that send the whole text each time. */
   readonly whole?: { readonly length: number; readonly end: string };
 }
 
-/** Maximum UTF-16 units by which a text is recognized as the beginning of a longer one. */
+/** Number of UTF-16 units that identify a text as the beginning of a longer one. */
 const comparedCharacters = 1_024;
 
 const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 /**
- * Texts that grow in a conversation, and that no event has yet: the output of running commands, and
- * the text that the agent writes. They are in memory only, and end with the process.
+ * Growing texts of a conversation that no event contains yet: the output of running commands, and
+ * the text that the agent writes. They are lost when the process ends.
  */
 export class LiveActivity {
-  /** By the id of their tool call, oldest first. */
+  /** Outputs by id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();
   #text: { readonly kind: WordsKind; readonly tail: LiveTail } | undefined;
 
   /** Returns a function that takes the output of a command, in the order of arrival. */
   begin(callId: string): OutputListener {
     const tail = new LiveTail();
-    // A chunk may end within a character, which the next chunk of the same stream continues.
+    // A chunk may end within a character that the next chunk of the same stream continues.
     const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') };
     this.#keep(callId, { tail });
     return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
-  /**
-   * Takes the whole output of a call so far; one that does not continue the last is another text.
-   */
+  /** Takes the whole output so far of a call. If it doesn't continue the last, it is a new text. */
   replace(callId: string, whole: string): void {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};
     const continues = whole.slice(Math.max(length - comparedCharacters, 0), length) === end;
-    // A text that does not continue the last one may be a later part of the same output.
+    // A text that does not continue the last one may still be a later part of the same output.
     const isContinued = known !== undefined;
     const tail = known !== undefined && continues ? known.tail : new LiveTail({ isContinued });
     tail.push(whole.slice(continues ? length : 0));
@@ -170,7 +165,7 @@ export class LiveActivity {
     this.endText();
   }
 
-  /** Returns what is new since a cursor. Unknown texts of the cursor are ignored. */
+  /** Returns the text after a cursor. Unknown texts of the cursor are ignored. */
   read(cursor: string, needles: Needles): LiveItems {
     const ends = endsOf(cursor);
     const itemOf = (tail: LiveTail, about: Pick<LiveItem, 'kind' | 'tool_call_id'>): LiveItem => ({
@@ -207,7 +202,7 @@ export interface Said {
   readonly text: string;
 }
 
-/** A piece of a text for connected clients, as the protocol has it; no log stores it. */
+/** A piece of text for connected clients, in the protocol's format. The log does not store it. */
 export interface StreamingDelta {
   readonly kind: 'StreamingDeltaEvent';
   readonly id: string;
@@ -218,13 +213,10 @@ export interface StreamingDelta {
 }
 
 const intervalMs = 250;
-/** Maximum characters of one piece. The rest of a text reaches clients with its stored event. */
+/** Maximum characters of one piece. Clients get the rest of a text with its stored event. */
 const maxCharacters = 100_000;
 
-/**
- * The text that an agent writes now, for the clients that are connected now, and in the activity
- * for those that ask. Without a listener, nothing is sent.
- */
+/** Sends the growing text to connected clients, and keeps it in the activity for later reads. */
 export class LiveText {
   readonly #listeners = new Set<(delta: StreamingDelta) => void>();
   #waiting: Record<Said['kind'], string> | undefined;
@@ -254,13 +246,12 @@ export class LiveText {
     this.#timer ??= setTimeout(() => this.#send(), intervalMs);
   }
 
-  /** Sends the waiting piece, because the stored event of its text follows. */
+  /** Sends the waiting piece before the stored event of its text. */
   flush(): void {
     this.#activity.endText();
     this.#send();
   }
 
-  /** Takes the whole output of a tool call so far. */
   output(callId: string, whole: string): void {
     this.#activity.replace(callId, whole);
   }
@@ -280,15 +271,12 @@ export class LiveText {
     for (const listener of this.#listeners) listener(delta);
   }
 
-  /**
-   * The pieces of a message were masked as they arrived. Joined here, those on both sides of a
-   * thought may form a secret.
-   */
+  /** Pieces were masked alone; joined, those on both sides of a thought may form a secret. */
   #shown(text: string): string | null {
     return text === '' ? null : maskText(text, this.#needles());
   }
 
-  /** Forgets the waiting piece, because no event will hold its text. */
+  /** Drops the waiting piece, because no event will contain its text. */
   drop(): void {
     this.#activity.endText();
     this.#forget();

@@ -1,25 +1,22 @@
-/** The text in the place of a secret, as the protocol has it. */
+/** The protocol's replacement of a secret. */
 export const marker = '<secret-hidden>';
-/** Minimum characters of a value to hide; a shorter one would mangle unrelated texts. */
+/** Minimum characters of a value to hide. Hiding a shorter one would mangle unrelated texts. */
 const minCharacters = 4;
-/** Minimum characters of a line of a value; programs show parts of a text line by line. */
+/** Minimum characters of a line to hide, since programs may print a value line by line. */
 const minLineCharacters = 8;
-/** Maximum levels of a value whose texts are masked one by one; deeper ones become JSON. */
+/** Maximum depth to which the texts of a value are masked one by one. Deeper levels become JSON. */
 export const maxDepth = 200;
-/** The marker in a text of the agent, with the backslashes of an escaped one. */
+/** A marker that the agent itself wrote, with the backslashes of an escaped one. */
 const ownMarker = /<(\\*)secret-hidden>/g;
 
-/** Texts to hide, each with the forms that it has within JSON. */
+/** Texts to hide, each in all forms that it has within JSON. */
 export interface Needles {
   readonly texts: readonly string[];
 }
 
 export const noNeedles: Needles = { texts: [] };
 
-/**
- * Returns the texts to hide for values: each value, and each line of one of several lines. Values
- * below four characters and lines below eight are left out.
- */
+/** Returns the texts to hide: values of four or more characters, and lines of eight or more. */
 export function needlesOf(values: Iterable<string>): Needles {
   const texts = new Set<string>();
   for (const value of values)
@@ -32,32 +29,29 @@ export function needlesOf(values: Iterable<string>): Needles {
   return texts.size === 0 ? noNeedles : { texts: [...texts] };
 }
 
-/** The lines of a text that `cat -n`, `sed` or `diff` show alone. */
+/** Returns the lines of a text, which `cat -n`, `sed` or `diff` print separately. */
 function linesOf(value: string): readonly string[] {
   const lines = value.split(/[\r\n]+/);
   if (lines.length === 1) return [];
   return lines.map((line) => line.trim()).filter(({ length }) => length >= minLineCharacters);
 }
 
-/** The form of a text within a string of JSON. */
+/** Returns a text as it appears within a JSON string. */
 const quoted = (text: string): string => JSON.stringify(text).slice(1, -1);
 
-/** The part of a text from `start` to before `end`. */
+/** The part of a text from `start` (inclusive) to `end` (exclusive). */
 interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** Edges of a text at which a part of it was omitted. */
+/** The edges of a text beside which text was omitted. */
 export interface Edges {
   readonly continued?: boolean;
   readonly continues?: boolean;
 }
 
-/**
- * Replaces each occurrence of a needle; overlapping ones become one marker. At an edge where the
- * text continues elsewhere, a part of a needle is replaced as well.
- */
+/** Replaces needles, at edges also parts of them. Overlapping needles become one marker. */
 export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
   if (needles.texts.length === 0 || text === '') return text;
   const found = occurrences(text, needles);
@@ -68,19 +62,16 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
   return found.length === 0 ? text : rendered(text, merged(found));
 }
 
-/**
- * Replaces each occurrence of a needle, and puts a backslash behind the `<` of each marker that the
- * text itself has. Two texts with the same result differ in needles alone.
- */
+/** Replaces needles and escapes the text's own markers: equal results differ in needles only. */
 export const maskUniquely = (text: string, needles: Needles): string =>
   rendered(text, merged(occurrences(text, needles)), (part) =>
     part.replace(ownMarker, '<\\$1secret-hidden>'),
   );
 
 /**
- * Replaces the needles in all texts and keys of a JSON value. A number that holds a needle becomes
- * a text, and of keys that become equal the later ones get a number, so that no entry is lost.
- * Returns the same value when `maskText` has no needles.
+ * Replaces the needles in all texts and keys of a JSON value. A number that contains a needle
+ * becomes a text, and of keys that become equal the later ones get a number, so that no entry is
+ * lost. Returns the same value when `maskText` has no needles.
  */
 export function maskJson(
   value: unknown,
@@ -111,9 +102,8 @@ export function maskJson(
 }
 
 /**
- * Masks the part of a text that grows, from a place on, without an end that may be the beginning of
- * a needle; `to` is where the next part begins. A needle across `from` has its marker in the part
- * before.
+ * Masks a growing text from a position on, without an end that may begin a needle; `to` is where
+ * the next part begins. The marker of a needle across `from` is in the previous part.
  */
 export function maskPart(
   text: string,
@@ -138,12 +128,12 @@ export function maskPart(
 }
 
 /**
- * Masks a text that arrives in pieces. The results of all calls, joined, are the masked form of all
- * pieces, joined. Only the end of the text that may be the beginning of a needle is held back.
+ * Masks a text that arrives in pieces. The joined results of all calls equal the masked whole text.
+ * Only an end of the text that may begin a needle is held back.
  */
 export class StreamMask {
   #held = '';
-  /** Characters at the beginning of the held text whose marker was returned already. */
+  /** Number of leading characters of the held text whose marker was already returned. */
   #masked = 0;
 
   push(piece: string, needles: Needles): string {
@@ -152,12 +142,12 @@ export class StreamMask {
     return this.#pass(text, needles, unfinishedFrom(text, needles));
   }
 
-  /** Returns what is held back, because the text has ended. */
+  /** Returns the held text, because no further pieces follow. */
   end(needles: Needles): string {
     return this.#held === '' ? '' : this.#pass(this.#held, needles, this.#held.length);
   }
 
-  /** Returns the text up to a place, and holds the rest back. */
+  /** Returns the text up to a position, and holds the rest back. */
   #pass(text: string, needles: Needles, to: number): string {
     const known = this.#masked;
     const found = occurrences(text, needles);
@@ -171,7 +161,7 @@ export class StreamMask {
       text.slice(0, to),
       before.map(({ start, end }) => ({ start, end: Math.min(end, to) })),
     );
-    // The marker of a needle that began in the held text was returned with an earlier piece.
+    // An earlier piece included the marker of a needle that began in the held text.
     return known > 0 ? shown.slice(marker.length) : shown;
   }
 }
@@ -208,7 +198,7 @@ function rendered(
   return parts.join('') + show(text.slice(from));
 }
 
-/** Returns where the longest end of a text begins that is the beginning of a needle. */
+/** Returns the start of the longest suffix of a text that is a prefix of a needle. */
 function unfinishedFrom(text: string, { texts }: Needles): number {
   let from = text.length;
   for (const needle of texts) {
@@ -222,7 +212,7 @@ function unfinishedFrom(text: string, { texts }: Needles): number {
   return from;
 }
 
-/** Returns where the longest beginning of a text ends that is the end of a needle. */
+/** Returns the end of the longest prefix of a text that is a suffix of a needle. */
 function remainderTo(text: string, { texts }: Needles): number {
   let to = 0;
   for (const needle of texts)

@@ -11,7 +11,7 @@ const remoteServer = {
   url: z.string().check(z.regex(/^https?:\/\//)),
   headers: z._default(z.array(nameAndValue), []),
 };
-/** MCP servers as the Agent Client Protocol has them; an absent list is empty. */
+/** MCP servers in the format of the Agent Client Protocol; an absent list is empty. */
 export const mcpServerList = z
   .array(
     z.union([
@@ -29,7 +29,7 @@ export const mcpServerList = z
 export type McpServer = z.output<typeof mcpServerList>[number];
 
 const isEnabled = z.nullish(z.boolean());
-/** Names and values that Node accepts; an invalid one would fail each request. */
+/** Header names and values that Node accepts. An invalid one would fail each request. */
 export const httpHeaders = z.record(
   z.string().check(z.regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)),
   z.string().check(z.regex(/^[\t\x20-\x7e\x80-\xff]*$/)),
@@ -53,7 +53,7 @@ const configuredServer = z.union([
   }),
 ]);
 
-/** MCP servers by name, as a request of the OpenHands protocol has them. */
+/** MCP servers by name, in the format of the OpenHands protocol. */
 export const mcpConfig = z
   .record(z.string().check(z.minLength(1), z.maxLength(maxNameCharacters)), configuredServer)
   .check(
@@ -62,7 +62,7 @@ export const mcpConfig = z
     }),
   );
 
-/** Returns the enabled servers of a request, in its order. */
+/** Returns the enabled servers of a request, in order. */
 export const mcpServersOf = (config: z.output<typeof mcpConfig>): readonly McpServer[] =>
   Object.entries(config).flatMap(([name, server]): readonly McpServer[] => {
     if (server.enabled === false) return [];
@@ -77,14 +77,14 @@ export const mcpServersOf = (config: z.output<typeof mcpConfig>): readonly McpSe
 const pairsOf = (values: Readonly<Record<string, string>> | null | undefined) =>
   Object.entries(values ?? {}).map(([name, value]) => ({ name, value }));
 
-/** Reads the servers that a conversation has stored; none when the text is unreadable. */
+/** Reads the stored servers of a conversation; none if the text is unreadable. */
 export const storedMcpServers = (json: string | undefined): readonly McpServer[] =>
   mcpServerList.safeParse(parseJson(json ?? '')).data ?? [];
 
 /**
  * Returns the servers of a session: those of the environment, then those of the conversation with
- * another name. `skipped` names the servers of the conversation that the agent can't use. `able`:
- * transports of the agent beside the standard input; false: the agent starts no server at all.
+ * other names. `skipped` names the conversation's servers that the agent cannot use. `able`: the
+ * agent's transports besides standard input; false if the agent starts no server.
  */
 export function sessionServersOf(
   ofEnvironment: readonly McpServer[],

@@ -5,11 +5,11 @@ import type { jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/t
 import { maskJson, maskText, type Needles } from './mask.ts';
 import type { McpServer } from './mcp-servers.ts';
 
-/** Maximum duration of a call, with the connection to its server. */
+/** Maximum duration of a call, including the connection to its server. */
 const callTimeoutMs = 60_000;
-/** Default maximum duration of the connection to a server and the list of its tools. */
+/** Default maximum duration of connecting to a server and listing its tools. */
 const defaultConnectTimeoutMs = 10_000;
-/** Maximum duration of the end of a session, which no run waits for. */
+/** Maximum duration of ending a session. No run waits for it. */
 const closeTimeoutMs = 2_000;
 const maxResponseBytes = 8 * 1024 * 1024;
 const maxTools = 500;
@@ -20,7 +20,6 @@ const maxReasonCharacters = 1_000;
 export interface McpTool {
   readonly name: string;
   readonly description: string;
-  /** JSON schema of the arguments. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
@@ -30,16 +29,16 @@ export interface McpCall {
 }
 
 export interface McpResult {
-  /** At most 30,000 characters, without any secret. */
+  /** Maximum 30,000 characters, with secrets masked. */
   readonly text: string;
   readonly isError: boolean;
 }
 
 export interface McpToolsOptions {
-  /** Returns the servers of the conversation, of which those over HTTP are used. */
+  /** Returns the servers of the conversation, of which only those over HTTP are used. */
   readonly servers: () => readonly McpServer[];
   readonly needles: () => Needles;
-  /** Maximum duration of the connection to a server and the list of its tools; 10 s by default. */
+  /** Maximum duration of connecting to a server and listing its tools; 10 s by default. */
   readonly connectTimeoutMs?: number;
 }
 
@@ -51,10 +50,7 @@ interface Connection {
   readonly tools: readonly McpTool[];
 }
 
-/**
- * The tools of the MCP servers of a conversation, for one run. Nothing is loaded or connected
- * before the first use, and each server is connected once.
- */
+/** The tools of a conversation's MCP servers, for one run. The first use connects each server. */
 export class McpTools {
   readonly #options: McpToolsOptions;
   readonly #connections = new Map<string, Promise<Connection | undefined>>();
@@ -63,10 +59,7 @@ export class McpTools {
     this.#options = options;
   }
 
-  /**
-   * Returns the tools of all servers that answer, in the order of the servers. The first tool of a
-   * name is the one that `call` calls.
-   */
+  /** Returns the tools of all servers that answer, in order. `call` uses the first of a name. */
   async list(signal: AbortSignal): Promise<readonly McpTool[]> {
     const connections = await Promise.all(
       this.#servers().map((server) => this.#connected(server, signal)),
@@ -81,10 +74,7 @@ export class McpTools {
     }));
   }
 
-  /**
-   * Calls a tool once, on the first server that has it. A failure is a result. Rejects only with
-   * the reason of the signal.
-   */
+  /** Calls a tool once, on its first server. A failure is a result; only the signal rejects. */
   async call(call: McpCall, signal: AbortSignal): Promise<McpResult> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
     const silent: string[] = [];
@@ -100,7 +90,7 @@ export class McpTools {
     return this.#failure(`No MCP server of the conversation has the tool ${call.name}.${others}`);
   }
 
-  /** Ends the connections, without waiting for their servers. */
+  /** Ends the connections without waiting for their servers. */
   close(): void {
     for (const connection of this.#connections.values()) void connection.then(ended);
     this.#connections.clear();
@@ -112,7 +102,7 @@ export class McpTools {
       .filter((server): server is HttpServer => 'type' in server && server.type === 'http');
   }
 
-  /** Returns undefined for a server that does not answer as the protocol says. */
+  /** Returns undefined for a server whose response violates the protocol. */
   #connected(server: HttpServer, signal: AbortSignal): Promise<Connection | undefined> {
     const known = this.#connections.get(server.name);
     if (known !== undefined) return known;
@@ -162,8 +152,8 @@ async function connect(
   { url, headers }: HttpServer,
   { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<Connection> {
-  // The client is loaded with the first use, because most conversations have no MCP server. The
-  // server has all of its time: on a busy machine, loading takes seconds.
+  // The import is dynamic, because most conversations have no MCP server. The server's deadline
+  // starts after the import, which takes seconds on a busy machine.
   const [{ Client: McpClient }, { StreamableHTTPClientTransport: Transport }] = await Promise.all([
     import('@modelcontextprotocol/sdk/client/index.js'),
     import('@modelcontextprotocol/sdk/client/streamableHttp.js'),
@@ -204,12 +194,11 @@ async function connect(
   }
 }
 
-/** Checks no result against the schema of its server, which would be compiled as a program. */
+/** Accepts every result, because checking one would compile the server's schema to code. */
 const acceptance: jsonSchemaValidator = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
 
-/** Ends a connection and its session. Never rejects. */
 async function ended(
   connection: { readonly client: Client; readonly transport?: Connection['transport'] } | undefined,
 ): Promise<void> {
@@ -219,10 +208,7 @@ async function ended(
   await connection?.client.close().catch(() => undefined);
 }
 
-/**
- * Sends a request whose response is bounded. A stream of messages outside of calls is not opened,
- * because nothing reads these.
- */
+/** Bounds the response, and refuses the message stream outside calls, which nothing reads. */
 async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
   if (init?.method === 'GET') return new Response(null, { status: 405 });
   const response = await fetch(url, init);
@@ -239,7 +225,7 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   return new Response(response.body.pipeThrough(limit), { status, statusText, headers });
 }
 
-/** Returns the texts of a result, which has the form that the client has checked. */
+/** Returns the texts of a result, whose format the client has checked. */
 function contentOf(result: unknown): string {
   const { content = [], structuredContent } = result as {
     readonly content?: readonly {

@@ -1,14 +1,11 @@
 import * as z from 'zod/mini';
 
-/** This agent does not judge risks, so ConfirmRisky asks before every action. */
+/** The reference agent does not judge risks, so ConfirmRisky asks before every action. */
 export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
 
-/**
- * Stored settings of a conversation. Sealed texts can only be read with the secret key of the
- * server.
- */
+/** Stored settings of a conversation. Sealed texts need the server's secret key. */
 export const metaSchema = z.object({
-  /** UUID as 32 hex digits. */
+  /** UUID as 32 hexadecimal digits. */
   id: z.string(),
   createdAt: z.string(),
   workingDir: z.string(),
@@ -32,7 +29,7 @@ export const metaSchema = z.object({
   sealedSecrets: z.record(z.string(), z.string()),
   /** Requests that read a value from another server, as JSON by name. */
   sealedLookups: z.optional(z.record(z.string(), z.string())),
-  /** The MCP servers of the conversation as JSON, because their headers may hold secrets. */
+  /** The conversation's MCP servers as JSON, sealed because headers may contain secrets. */
   sealedMcpServers: z.optional(z.string()),
 });
 export type Meta = z.output<typeof metaSchema>;

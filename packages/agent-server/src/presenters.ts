@@ -17,7 +17,7 @@ export function infoOf(conversation: Conversation): object {
     persistence_dir: conversation.folder,
     max_iterations: meta.maxIterations,
     stuck_detection: true,
-    // The log holds an action that waits, so that the next process still asks.
+    // The log holds a waiting action, so the next process asks again.
     keeps_questions: true,
     confirmation_policy: { kind: meta.confirmationPolicy ?? 'NeverConfirm' },
     security_analyzer: null,
@@ -48,7 +48,7 @@ export function infoOf(conversation: Conversation): object {
   };
 }
 
-/** Returns the whole state as an event, which is sent to new clients and never stored. */
+/** Returns the whole state as an event. New clients get it, and the log never stores it. */
 export const fullStateEvent = (conversation: Conversation): object => ({
   id: crypto.randomUUID(),
   timestamp: new Date().toISOString().slice(0, -1),
@@ -58,7 +58,7 @@ export const fullStateEvent = (conversation: Conversation): object => ({
   value: infoOf(conversation),
 });
 
-/** Returns the last response of the agent, from its finish tool or a message. */
+/** Returns the agent's last response, from its finish tool or a message. */
 export function finalResponseOf(event: AgentEvent | undefined): string {
   if (event?.kind === 'ObservationEvent') return textOf(event.observation.content);
   return event?.kind === 'MessageEvent' ? textOf(event.llm_message.content) : '';

@@ -22,57 +22,42 @@ export interface Run {
   readonly loadProjectSkills: boolean;
   readonly log: EventLog;
   readonly stats: Stats;
-  /**
-   * Aborted when the run has to end immediately; the program passes on the reason that the signal
-   * throws.
-   */
+  /** Aborted when the run has to end immediately. The program rethrows the signal's reason. */
   readonly signal: AbortSignal;
   /** Aborted with `PauseRequested` when a client has requested a pause. */
   readonly pauseSignal: AbortSignal;
-  /**
-   * Throws when a client has requested a pause. The program calls `checkpoint` between two steps.
-   */
+  /** Throws when a client has requested a pause. The program calls it between two steps. */
   checkpoint(): void;
-  /**
-   * Returns the positions in the log of the messages of the user that are not handled, oldest
-   * first.
-   */
+  /** Returns the log positions of the user's unhandled messages, oldest first. */
   pendingMessages(): readonly number[];
   append(...drafts: readonly Draft[]): Promise<void>;
-  /**
-   * Throws when a person has to confirm the action that was appended last: the run ends, and
-   * the next one begins with the action.
-   */
+  /** Throws if a person has to confirm the last action, with which the next run begins. */
   confirm(): void;
   /** Absent: the choice of the agent. */
   readonly confirmationPolicy: Meta['confirmationPolicy'];
-  /** The question that the agent has asked last, until the agent is given its answer. */
+  /** The agent's last question, until the agent gets its answer. */
   readonly approval: OpenApproval | undefined;
   /** The session of the agent that the next process continues. */
   readonly acpSession: string | undefined;
   /** Names of the MCP servers that were recorded as unusable by the agent. */
   readonly skippedMcpServers: ReadonlySet<string>;
-  /** Names of the secrets that the process of the agent does not have, as recorded last. */
+  /** Names of the secrets that the agent's process lacks, as recorded last. */
   readonly skippedSecrets: readonly string[];
-  /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
+  /** Event that interrupted the agent's last turn; undefined when the turn has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   failOpenCalls(reason: string): Promise<void>;
-  /** Returns the tools of the MCP servers of the conversation that answer. */
+  /** Returns the tools of those MCP servers of the conversation that answer. */
   mcpTools(): Promise<readonly McpTool[]>;
   /** Calls a tool of an MCP server. A failure is a result. */
   callTool(call: McpCall): Promise<McpResult>;
-  /**
-   * Runs the command of a tool call. Standard output and error are merged and bounded, and secrets
-   * are masked.
-   */
+  /** Runs the command of a tool call. Output and error are merged, bounded and masked. */
   execute(request: CommandRequest, toolCallId: string): Promise<CommandResult>;
 }
 
 export interface ProgramLink {
-  /** The agent no longer wants the answer to this question, and continues without one. */
+  /** Withdraws a question: the agent no longer wants the answer, and continues without one. */
   withdraw(approvalId: string): void;
   readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
-  /** The settings of the conversation as they are now. */
   readonly meta: Meta;
 }
 
@@ -82,16 +67,16 @@ export interface ProgramLink {
  * never repeats an action of the log.
  */
 export interface Program {
-  /** Handles the pending messages. Throws `RunFailure` when this fails. */
+  /** Handles the pending messages. Throws RunFailure when this fails. */
   work(run: Run): Promise<void>;
   /**
-   * Ends the process of the program that outlives a run. A program that has one works on all runs
-   * of its conversation; any other one is chosen for each run.
+   * Ends a process that outlives a run. A program with such a process handles all runs of its
+   * conversation; any other program is chosen for each run.
    */
   close?(): Promise<void>;
 }
 
-/** The model of a conversation: of its request, completed by the environment of the server. */
+/** The model of a conversation: settings of its request, completed by the environment. */
 export interface Model {
   readonly model: string;
   readonly baseUrl: string | undefined;
@@ -101,13 +86,13 @@ export interface Model {
 
 export interface ProgramPlace {
   readonly model: Model | undefined;
-  /** Folder on the volume for the state of an agent with a process of its own. */
+  /** Folder on the volume for the state of an agent with its own process. */
   readonly home: string;
   /** Environment of commands, without any key of the server. */
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
   readonly mcpServers: () => readonly McpServer[];
-  /** Reads the secrets of the conversation for a process. Rejects with the reason of the signal. */
+  /** Reads the conversation's secrets for a process. Rejects with the signal's reason. */
   readonly readSecrets: (signal: AbortSignal) => Promise<ReadSecrets>;
   readonly needles: () => Needles;
   readonly link: ProgramLink;
@@ -115,12 +100,10 @@ export interface ProgramPlace {
 
 export type ChooseProgram = (place: ProgramPlace) => Program;
 
-/** The programs of a server with this environment. Throws SettingsError for a wrong setting. */
+/** Returns the programs for an environment. Throws SettingsError for an invalid setting. */
 export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
 
-/**
- * Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event.
- */
+/** Ends a run with the status `error` and a ConversationErrorEvent, or only with `stuck`. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: string;
@@ -146,7 +129,7 @@ export class RunFailure extends Error {
   }
 }
 
-/** Thrown by `confirm` to end a run with the status `waiting_for_confirmation`. */
+/** Thrown by `confirm`. Ends a run with the status `waiting_for_confirmation`. */
 export class ConfirmationRequested extends Error {
   override readonly name = 'ConfirmationRequested';
   readonly approvalId: string | undefined;
@@ -157,7 +140,7 @@ export class ConfirmationRequested extends Error {
   }
 }
 
-/** Thrown by `checkpoint` to end a run with the status `paused`. */
+/** Thrown by `checkpoint`. Ends a run with the status `paused`. */
 export class PauseRequested extends Error {
   override readonly name = 'PauseRequested';
 }

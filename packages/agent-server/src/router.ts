@@ -23,11 +23,11 @@ export interface Call {
   body(): Promise<unknown>;
 }
 
-/** Content of a file, as long as the file was when it was opened. */
+/** Content of a file, with the length that the file had when it was opened. */
 export interface Download {
   readonly name: string;
   readonly bytes: number;
-  /** Closes the file at its end, and when it is destroyed. */
+  /** Closes the file at its end, and when destroyed. */
   readonly content: Readable;
 }
 
@@ -52,10 +52,7 @@ export class Router {
     this.#routes.push({ method, segments: segmentsOf(path), handler });
   }
 
-  /**
-   * Finds a route in the order of registration. `other-method` means that the path exists with
-   * another method.
-   */
+  /** Finds the first registered route. `other-method`: the path exists with another method. */
   find(
     method: string,
     path: string,

@@ -11,12 +11,9 @@ import { ConfirmationRequested, type Program, type ProgramLink, type Run } from 
 export interface ConversationHost {
   readonly commands: Commands;
   programFor(meta: Meta, link: ProgramLink): Program;
-  /** Ends what the program of a conversation has started, before the conversation is closed. */
+  /** Ends what the program of a conversation has started, before the conversation closes. */
   release(meta: Meta): Promise<void>;
-  /**
-   * Returns the environment of a command, with the secrets that the command names, and the names of
-   * those that could not be read.
-   */
+  /** Returns a command's environment with the secrets that it names, and the unreadable names. */
   environmentFor(
     meta: Meta,
     command: string,
@@ -25,7 +22,7 @@ export interface ConversationHost {
     readonly env: Readonly<Record<string, string>>;
     readonly unread: readonly string[];
   }>;
-  /** Returns the tools of the MCP servers of a conversation, which the caller closes. */
+  /** Returns the tools of a conversation's MCP servers. The caller closes them. */
   toolsFor(meta: Meta): McpTools;
   needlesOf(meta: Meta): Needles;
   touch(): void;
@@ -57,7 +54,7 @@ export interface RunViewOptions {
   };
 }
 
-/** The view that a running program has of its conversation, and its means to change it. */
+/** Returns the interface through which a program reads and changes its conversation. */
 export function runViewOf({ run, host, state, conversation }: RunViewOptions): Run {
   const { workingDir, maxIterations, systemMessageSuffix, loadProjectSkills } = conversation.meta;
   const { confirmationPolicy } = conversation.meta;
@@ -100,7 +97,7 @@ export function runViewOf({ run, host, state, conversation }: RunViewOptions): R
     },
     pendingMessages: () => conversation.pendingMessages(),
     append: async (...drafts) => {
-      // No event follows an interrupt.
+      // No event may follow an interruption.
       await conversation.log.append(() => {
         signal.throwIfAborted();
         return drafts;

@@ -28,7 +28,7 @@ export class SecretBox {
     ]).toString('base64');
   }
 
-  /** Decrypts a text; undefined when the text was sealed with another key. */
+  /** Decrypts a text; undefined if another key sealed it. */
   open(sealed: string): string | undefined {
     const bytes = Buffer.from(sealed, 'base64');
     try {
@@ -50,14 +50,14 @@ const lookupTimeoutMs = 10_000;
 const lookupAttempts = 2;
 const retryDelayMs = 200;
 const maxLookupBytes = 64 * 1024;
-/** Maximum bytes of a variable, below the limit of the kernel for one text. */
+/** Maximum bytes of a variable, below the kernel's limit of one string (128 KiB). */
 const maxVariableBytes = 120 * 1024;
-/** Maximum bytes of all secrets that a process of an agent gets. */
+/** Maximum bytes of all secrets in the environment of an agent's process. */
 const maxEnvironmentBytes = 1024 * 1024;
-/** Maximum values of a conversation that are masked although they were replaced since. */
+/** Maximum replaced values of a conversation that are still masked. */
 const maxFormerValues = 256;
 
-/** A secret as a request of the OpenHands protocol has it. */
+/** A secret in the format of the OpenHands protocol. */
 export type Secret =
   | { readonly kind?: 'StaticSecret' | null | undefined; readonly value: string }
   | {
@@ -71,7 +71,7 @@ type Lookup = z.output<typeof lookup>;
 
 type SealedSecrets = Pick<Meta, 'sealedSecrets' | 'sealedLookups'>;
 
-/** Returns the stored secrets of a conversation after a request has added or replaced some. */
+/** Returns a conversation's stored secrets with those of a request added or replaced. */
 export function withSecrets(
   { sealedSecrets, sealedLookups }: SealedSecrets,
   secrets: Readonly<Record<string, Secret>>,
@@ -97,7 +97,7 @@ export function withSecrets(
 export const countOf = ({ sealedSecrets, sealedLookups }: SealedSecrets): number =>
   Object.keys(sealedSecrets).length + Object.keys(sealedLookups ?? {}).length;
 
-/** Values by name, and the names of the secrets that could not be read. */
+/** Values by name, and the names of unreadable secrets. */
 export interface ReadSecrets {
   readonly values: ReadonlyMap<string, string>;
   readonly unread: readonly string[];
@@ -113,26 +113,26 @@ interface Known {
 }
 
 /**
- * Reads the secrets of conversations, and knows which values to hide. A value from another server
- * is in memory only. A conversation without secrets costs nothing.
+ * Reads the secrets of conversations, and knows which values to mask. Values of other servers stay
+ * in memory. A conversation without secrets costs nothing.
  */
 export class Secrets {
   readonly #box: Pick<SecretBox, 'open'>;
-  /** By id of the conversation. */
+  /** Known values by id of the conversation. */
   readonly #known = new Map<string, Known>();
 
   constructor(box: Pick<SecretBox, 'open'>) {
     this.#box = box;
   }
 
-  /** Returns the texts to hide: all values that this process knows, and those of MCP servers. */
+  /** Returns the texts to hide: all known values, and the secrets of MCP servers. */
   needlesOf(meta: Meta): Needles {
     return this.#knownOf(meta)?.needles ?? noNeedles;
   }
 
   /**
    * Reads the secrets of the wanted names, those of other servers in parallel. Rejects only with
-   * the reason of the signal. `totalMs` is the maximum duration of all attempts together.
+   * the signal's reason. `totalMs` is the maximum duration of all attempts together.
    */
   async read(
     meta: Meta,
@@ -154,7 +154,7 @@ export class Secrets {
         else values.set(name, value);
       }),
     );
-    // An interrupted run masks what has been read as well.
+    // An interrupted run also masks the values read so far.
     this.#remember(meta, [...values.values()]);
     signal.throwIfAborted();
     return { values, unread };
@@ -189,7 +189,7 @@ export class Secrets {
     return known;
   }
 
-  /** Masks values from now on. Beyond a maximum, those that were read least recently are not. */
+  /** Masks values from now on. Beyond the maximum, the least recently read ones are dropped. */
   #remember(meta: Meta, values: readonly string[]): void {
     const known = this.#knownOf(meta);
     if (known === undefined) return;
@@ -205,7 +205,7 @@ export class Secrets {
   }
 }
 
-/** Bounds the values that are not current, of which the oldest are no longer masked. */
+/** Limits the values that are not current; the oldest are no longer masked. */
 function forgetOldest(former: Set<string>, current: ReadonlySet<string>): void {
   for (const value of former) {
     if (former.size <= maxFormerValues + current.size) return;
@@ -215,15 +215,15 @@ function forgetOldest(former: Set<string>, current: ReadonlySet<string>): void {
 
 const secretName = /auth|cookie|credential|key|passw|secret|session|token/i;
 
-/** Returns the values of headers and variables whose names say that they are secrets. */
+/** Returns the values of headers and variables whose names indicate secrets. */
 const secretsOf = (servers: readonly McpServer[]): readonly string[] =>
   servers
     .flatMap((server) => ('type' in server ? server.headers : server.env))
     .filter(({ name }) => secretName.test(name))
-    // The scheme of an Authorization header is no secret, and the token is one without it.
+    // The scheme of an Authorization header is not secret, but the token is secret without it too.
     .flatMap(({ value }) => [value, value.replace(/^(Basic|Bearer|Token) +/i, '')]);
 
-/** Reads a secret of another server; undefined when that fails twice, or in time. */
+/** Reads a secret of another server; undefined after two failures or the timeout. */
 async function valueOf(
   secret: Lookup | undefined,
   signal: AbortSignal,
@@ -233,7 +233,7 @@ async function valueOf(
     try {
       return await fetchedText(secret, signal);
     } catch {
-      // The reason may name the address, which may hold a secret itself.
+      // The error may contain the URL, which may itself contain a secret.
       if (attempt >= lookupAttempts) return undefined;
       await sleep(retryDelayMs, undefined, { signal }).catch(() => undefined);
     }
@@ -244,14 +244,14 @@ async function valueOf(
 async function fetchedText({ url, headers }: Lookup, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, {
     headers,
-    // The headers are for this server alone.
+    // Redirects fail, because the headers are for this server alone.
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(lookupTimeoutMs)]),
   });
   const bytes: AsyncIterable<Uint8Array> | readonly Uint8Array[] = response.body ?? [];
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // The body of a refusal is not read, and the connection ends with it.
+  // The body of a refusal is not read, and cancelling it closes the connection.
   if (!response.ok) await response.body?.cancel();
   else
     for await (const chunk of bytes) {
@@ -269,13 +269,13 @@ export const isVariable = (name: string, value: string): boolean =>
   !value.includes('\0') &&
   Buffer.byteLength(value) <= maxVariableBytes;
 
-/** Variables that decide which programs a process runs, or where its state is. */
+/** Variables that decide which programs a process runs, or where it keeps its state. */
 const reserved =
   /^(HOME|PATH|SHELL|IFS|ENV|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|LD_.*|DYLD_.*)$/;
 
 /**
- * Returns the variables of an agent's process for secrets. `skipped` names those that no process
- * can have, or that would replace a variable of the bridge, as `taken` names them.
+ * Returns secrets as variables of an agent's process. `skipped` names secrets that no process can
+ * have, or that would replace a variable of the server in `taken`.
  */
 export function agentVariablesOf(
   values: ReadonlyMap<string, string>,

@@ -19,9 +19,9 @@ import { projectHooks, projectSkills } from './skills.ts';
 import { Sockets } from './sockets.ts';
 import { Webhooks, type WebhookSettings } from './webhooks.ts';
 
-/** Version of the protocol of which this server implements a subset. */
+/** Version of the OpenHands protocol, of which this server implements a subset. */
 const version = '1.58.0';
-/** Name by which the agent is known to people; the bridge to another agent has no own. */
+/** Display name of the reference agent. Servers for other agents have no display name. */
 const title = 'Reference agent';
 const maxCommandOutputBytes = 8 * 1024 * 1024;
 
@@ -51,10 +51,7 @@ const webhookOf = (body: WebhookBody): WebhookSettings => ({
   maxBatchBytes: body.max_batch_bytes,
 });
 
-/**
- * Returns whether the candidate is one of the keys. The comparison takes constant time, so its
- * duration reveals nothing about the keys.
- */
+/** Whether the header is a key. The constant time of the comparison reveals nothing about keys. */
 function acceptsKey(keys: readonly string[], header: string | string[] | undefined): boolean {
   const candidate = Array.isArray(header) ? header[0] : header;
   if (candidate === undefined) return false;
@@ -344,8 +341,7 @@ function send(response: ServerResponse, result: RouteResponse): void {
   }
   const { status = 200, body } = result;
   const text = JSON.stringify(body);
-  // The connection is closed, because the parser would read the rest of an unread body as the next
-  // request.
+  // The connection closes, because the parser would read the rest of an unread body as a request.
   const closing = !response.req.complete ? { connection: 'close' } : {};
   response.writeHead(status, {
     'content-type': 'application/json',
@@ -355,7 +351,7 @@ function send(response: ServerResponse, result: RouteResponse): void {
   response.end(text);
 }
 
-/** The connection breaks where the file has become shorter, because its length has been sent. */
+/** The length was sent, so the connection breaks if the file has become shorter. */
 function sendFile(response: ServerResponse, { name, bytes, content }: Download): void {
   response.writeHead(200, {
     'content-type': 'application/octet-stream',

@@ -10,11 +10,11 @@ export interface Settings {
   readonly secretKey: string | undefined;
   readonly conversationsPath: string;
   readonly maxConcurrentRuns: number;
-  /** Environment for commands and for the default settings of the model. */
+  /** Environment of commands, which also has the default settings of the model. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A setting is invalid; the message names the setting and the reason. */
+/** An invalid setting. The message names the setting and the reason. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
@@ -71,7 +71,7 @@ export function commandEnvironment(env: Readonly<Record<string, string>>): Recor
   return { ...Object.fromEntries(kept), AI_AGENT: 'reference-agent' };
 }
 
-/** The value of a setting that is true or false. Throws SettingsError. */
+/** Parses a setting that is true or false. Throws SettingsError. */
 export function booleanOf(name: string, value = 'false'): boolean {
   if (['true', '1'].includes(value.toLowerCase())) return true;
   if (['false', '0', ''].includes(value.toLowerCase())) return false;

@@ -4,7 +4,7 @@ import { parseJson } from './json.ts';
 
 export interface Skill {
   readonly name: string;
-  /** `repo`: always active. `knowledge`: active when a message names one of the triggers. */
+  /** `repo`: always active. `knowledge`: active when a message contains one of the triggers. */
   readonly type: 'repo' | 'knowledge';
   readonly content: string;
   readonly triggers: readonly string[];
@@ -14,7 +14,7 @@ export interface Skill {
 const maxSkillBytes = 64 * 1024;
 const maxSkills = 100;
 
-/** Returns AGENTS.md and the skills in the folders that repositories use for skills. */
+/** Returns AGENTS.md and the skills of the usual folders of a repository. */
 export async function projectSkills(projectDir: string): Promise<readonly Skill[]> {
   const files = [join(projectDir, 'AGENTS.md')];
   for (const folder of ['.openhands/skills', '.openhands/microagents']) {
@@ -30,7 +30,7 @@ export async function projectSkills(projectDir: string): Promise<readonly Skill[
   return skills.filter((skill) => skill !== undefined);
 }
 
-/** Returns the hooks of the repository unchanged; undefined when the file is absent or invalid. */
+/** Returns the hooks of the repository unchanged; undefined if the file is absent or invalid. */
 export async function projectHooks(projectDir: string): Promise<object | undefined> {
   const text = await readFile(join(projectDir, '.openhands/hooks.json'), 'utf8').catch(() => '');
   const hooks = parseJson(text);
@@ -50,7 +50,7 @@ async function skillAt(source: string): Promise<Skill | undefined> {
   };
 }
 
-/** Returns the items of the `triggers:` list of the front matter, one per line. */
+/** Returns the `triggers:` list of the front matter, which has one item per line. */
 function triggersOf(text: string): readonly string[] {
   const frontMatter = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text)?.[1] ?? '';
   const list = /^triggers:\s*\r?\n((?:\s*-\s*.+(?:\r?\n|$))+)/m.exec(frontMatter)?.[1] ?? '';

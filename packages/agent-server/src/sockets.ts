@@ -11,7 +11,7 @@ import { fullStateEvent } from './presenters.ts';
 
 export interface SocketsOptions {
   readonly accepts: (key: string | string[] | undefined) => boolean;
-  /** Finds a conversation by its id in 32 hex digits. */
+  /** Finds a conversation by its id of 32 hexadecimal digits. */
   readonly find: (id: string) => Conversation | undefined;
   readonly log: (message: string, error?: unknown) => void;
 }
@@ -22,21 +22,15 @@ const unknownConversation = 4004;
 const firstFrameTimeoutMs = 10_000;
 const pingIntervalMs = 20_000;
 const maxFrameBytes = 1024 * 1024;
-/**
- * Maximum unsent bytes of a connection. The connection of a slower client is closed; the client can
- * request the missed events.
- */
+/** Maximum unsent bytes, beyond which a connection closes. Clients can request missed events. */
 const maxBufferedBytes = 16 * 1024 * 1024;
-/** Unsent bytes of a connection from which on it gets stored events alone. */
+/** Unsent bytes beyond which a connection gets stored events only, and no growing text. */
 const maxLiveBufferedBytes = 1024 * 1024;
 const replayPage = 100;
 
 const authFrame = z.object({ type: z.literal('auth'), session_api_key: z.string() });
 
-/**
- * WebSocket at `/sockets/events/{id}`: sends the events of a conversation as they happen, and
- * receives messages.
- */
+/** WebSocket at `/sockets/events/{id}`: sends events of a conversation and receives messages. */
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #open = new Set<WebSocket>();
@@ -46,7 +40,6 @@ export class Sockets {
     this.#options = options;
   }
 
-  /** Upgrades a request to a WebSocket. Never rejects. */
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy());
     const url = new URL(request.url ?? '/', 'http://agent');
@@ -62,8 +55,7 @@ export class Sockets {
       return;
     }
     try {
-      // The import is dynamic, because an agent without WebSocket clients does not need the
-      // library.
+      // The import is dynamic, because agents without WebSocket clients do not need the library.
       const { WebSocketServer: Server } = await import('ws');
       this.#server ??= new Server({
         noServer: true,
@@ -123,8 +115,7 @@ export class Sockets {
   }
 
   #serve(connection: WebSocket, conversation: Conversation, query: URLSearchParams): void {
-    // Events that are stored during the replay wait, so that the client receives each event once
-    // and in order.
+    // Events stored during the replay wait, so the client gets each event once and in order.
     let waiting: AgentEvent[] | undefined = [];
     const deliver = (events: readonly AgentEvent[]) => {
       for (const event of events) send(connection, event);

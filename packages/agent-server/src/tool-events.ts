@@ -18,7 +18,7 @@ export interface TerminalCall extends CommandRequest {
   readonly thought: string;
 }
 
-/** Returns the event of a tool call. `action` is null for a call with invalid arguments. */
+/** Returns the event of a tool call. `action` is null for invalid arguments. */
 export const actionEvent = (
   tool: string,
   { toolCallId, responseId, thought }: Pick<TerminalCall, 'toolCallId' | 'responseId' | 'thought'>,
@@ -55,10 +55,10 @@ export const observationEvent = (
   observation,
 });
 
-/** The first line, or its beginning, with a mark where that is not all. */
+/** Returns the first line, or its beginning with a mark of the omission. */
 function summaryOf(text: string): string {
   const line = text.split('\n', 1)[0] ?? '';
-  // Without half of a surrogate pair at its end.
+  // Removes half of a surrogate pair at the end.
   const beginning = line.slice(0, 100).replace(/[\uD800-\uDBFF]$/, '');
   return beginning === text ? text : `${beginning}…`;
 }
@@ -80,7 +80,7 @@ export const terminalAction = (call: TerminalCall): EventBody => {
 
 export interface ToolCall extends Pick<TerminalCall, 'toolCallId' | 'responseId' | 'thought'> {
   readonly name: string;
-  /** Undefined: the arguments are not as the protocol has them, and the tool is not called. */
+  /** Undefined: the arguments violate the protocol, and the tool is not called. */
   readonly given: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -102,10 +102,7 @@ const toolObservation = (
     is_error: isError,
   });
 
-/**
- * Records the call with other events, calls its tool, and records the result. Returns whether the
- * call has failed.
- */
+/** Records the call with other events, calls the tool, records the result. True for a failure. */
 export async function runTool(
   run: Run,
   call: ToolCall,
@@ -184,7 +181,7 @@ async function complete(
 
 const storedArguments = z.object({ shell: z.optional(z.enum(['sh', 'bash'])) });
 
-/** Runs the command or the tool of a call that is in the log and has no result yet. */
+/** Runs the command or tool of a call that is in the log and has no result yet. */
 export async function runConfirmed(run: Run, event: AgentEvent & ActionEvent): Promise<void> {
   const { id, action, tool_call_id: toolCallId, tool_call, tool_name: name } = event;
   if (action?.kind === 'MCPToolAction') {

@@ -12,10 +12,7 @@ interface Post {
 interface EventPostLimits {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /**
-   * Number of retries after the first attempt. Events that the receiver has not accepted by then
-   * remain for the next flush.
-   */
+  /** Number of retries after the first attempt. Unaccepted events then wait for the next flush. */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;
@@ -31,9 +28,9 @@ export interface EventPostOptions extends EventPostLimits {
 }
 
 /**
- * Queue of events for one receiver, sent in order with one request at a time: when `bufferSize`
- * events wait, or the first event has waited for `flushDelayMs`. Events that the receiver does not
- * accept remain within the limits of the queue, which drops the oldest first.
+ * Queue of events for one receiver. Sends them in order, with one request at a time, when
+ * `bufferSize` events wait, or the first event has waited for `flushDelayMs`. Events that the
+ * receiver rejects remain, up to the limits of the queue, which drops the oldest first.
  */
 export class EventPost {
   readonly #options: EventPostOptions;
@@ -58,13 +55,13 @@ export class EventPost {
     else this.#arm();
   }
 
-  /** Accepts no further events and sends the waiting ones without waiting for the result. */
+  /** Accepts no further events, and sends the waiting ones without waiting for the result. */
   end(): void {
     this.#ended = true;
     this.#flush();
   }
 
-  /** Ends the queue, and resolves when the waiting events were sent or have failed. */
+  /** Ends the queue. Resolves when the waiting events were sent or have failed. */
   async close(): Promise<void> {
     this.end();
     while (this.#posting !== undefined) await this.#posting;
@@ -89,7 +86,7 @@ export class EventPost {
     });
   }
 
-  /** Sends the events that wait now, and continues while a full buffer waits. */
+  /** Sends the waiting events, and continues while a full buffer waits. */
   async #work(): Promise<void> {
     let left = this.#queue.length;
     do {
@@ -130,7 +127,7 @@ export class EventPost {
         return true;
       } catch (error) {
         if (!this.#failing && attempt === 0) log('a webhook receiver did not accept events', error);
-        // No caller waits for the retries of an ended queue.
+        // An ended queue does not retry, because no caller waits for it.
         if (attempt >= retries || this.#ended || post.closing.aborted) return false;
         await sleep(retryDelayMs, undefined, { signal: post.closing }).catch(() => undefined);
       }
@@ -163,13 +160,10 @@ interface Options {
 
 /** Maximum time for a response; a later response counts as a failure. */
 const responseTimeoutMs = 30_000;
-/** Maximum duration of the last flush when the server stops; unsent events are then dropped. */
+/** Maximum duration of the last flush when the server stops. Unsent events are then dropped. */
 const maxLastFlushMs = 1_000;
 
-/**
- * Notifies receivers of changes of conversations, as the server of the protocol does. No caller
- * waits for a receiver.
- */
+/** Notifies receivers of changes, as the OpenHands server does. No caller waits for a receiver. */
 export class Webhooks {
   readonly #options: Options;
   readonly #posts = new Map<
@@ -182,7 +176,7 @@ export class Webhooks {
     this.#options = options;
   }
 
-  /** Sends the full state of a conversation and then its events. */
+  /** Sends the full state of a conversation, and then its events. */
   follow(conversation: Conversation): void {
     const posts = this.#options.settings.map(
       (settings) =>
@@ -202,10 +196,7 @@ export class Webhooks {
     this.#posts.set(conversation, { posts, unsubscribe });
   }
 
-  /**
-   * Notifies the receivers that a request has created, changed, stopped or deleted the
-   * conversation.
-   */
+  /** Notifies receivers that a request has created, changed, stopped or deleted a conversation. */
   notify(conversation: Conversation, changes: object = {}): void {
     if (this.#options.settings.length === 0) return;
     const body = JSON.stringify({ ...infoOf(conversation), ...changes });

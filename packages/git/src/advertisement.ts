@@ -10,7 +10,7 @@ import {
 import { isCommitSha, RefList, type Refs, branchOf, fullNames, heads } from './ref-list.ts';
 import { mediaTypeOf, smartType } from './smart-http.ts';
 
-/** The capabilities of a host of protocol version 2 that the command `ls-refs` depends on. */
+/** Capabilities of a protocol version 2 host that the command `ls-refs` depends on. */
 export interface Capabilities {
   readonly objectFormat: string | undefined;
   /** Whether the host reports the default branch of a repository without commits. */
@@ -31,7 +31,7 @@ function readCapabilities(packets: IterableIterator<Packet>): Capabilities {
   return { objectFormat, unborn };
 }
 
-/** The body of a version 2 request for branches and HEAD, or for what `named` may mean. */
+/** Returns the version 2 request for branches and HEAD, or for the references of a name. */
 export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: string): string =>
   [
     linePacket('command=ls-refs'),
@@ -45,9 +45,7 @@ export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: stri
     flush,
   ].join('');
 
-/**
- * Reads an answer to `listRequest`; undefined when it is none. Empty: a repository without commits.
- */
+/** Reads a response to `listRequest`; undefined if invalid. Empty: a repository without commits. */
 export const readList = (body: Buffer, named?: string): Refs | undefined =>
   readPackets(body, (packets) => {
     const list = new RefList(named);
@@ -65,9 +63,7 @@ export const readList = (body: Buffer, named?: string): Refs | undefined =>
     return any ? list.refs() : undefined;
   });
 
-/**
- * The list in `info/refs` of a plain file host; undefined when it is none. Omits a truncated line.
- */
+/** Reads `info/refs` of a plain file host; undefined if invalid. Omits a truncated line. */
 function readPlainList(body: Buffer, named: string | undefined): Refs | undefined {
   const text = body.toString('utf8');
   const list = new RefList(named);
@@ -83,7 +79,7 @@ function readPlainList(body: Buffer, named: string | undefined): Refs | undefine
   return lines.length > 0 ? list.refs() : undefined;
 }
 
-/** Default branch in the file HEAD of a plain file host; undefined where it names no branch. */
+/** Reads the default branch from the file HEAD of a plain file host; undefined without a branch. */
 export function readPlainHead(text: string): string | undefined {
   const target = /^ref: (\S+)\s*$/.exec(text)?.[1];
   return target === undefined ? undefined : branchOf(target);
@@ -93,13 +89,13 @@ export type Advertisement =
   | {
       readonly kind: 'refs';
       readonly refs: Refs;
-      /** Whether the host only serves files. The target of HEAD is then in a file of its own. */
+      /** Whether the host only serves files. The target of HEAD is then in a separate file. */
       readonly isPlain: boolean;
     }
   | { readonly kind: 'capabilities'; readonly capabilities: Capabilities }
-  /** The host refuses the request within an answer of status 200. */
+  /** The host refuses the request within a response of status 200. */
   | { readonly kind: 'refused'; readonly isAboutAccess: boolean }
-  /** The answer is none of a git host, but a login page or a captive portal. */
+  /** The response is not of a git host, but for example a login page or a captive portal. */
   | { readonly kind: 'unreadable' };
 
 const unreadable: Advertisement = { kind: 'unreadable' };
@@ -107,8 +103,8 @@ const aboutAccess =
   /not found|not exist|denied|permission|access|not authori[sz]ed|unauthori[sz]ed|forbidden/i;
 
 /**
- * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or
- * 2, or the list of a plain file host. A truncated body yields the references that have arrived.
+ * Reads the response to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1
+ * or 2, or the list of a plain file host. A truncated body yields the references that have arrived.
  */
 export function readAdvertisement(
   body: Buffer,
@@ -154,13 +150,13 @@ function readSmart(packets: IterableIterator<Packet>, named: string | undefined)
   return any ? { kind: 'refs', refs: list.refs(), isPlain: false } : unreadable;
 }
 
-/** Maximum packets before the one with the capabilities: the service, a mark and the version. */
+/** Maximum packets before the one with the capabilities: the service, a flush and the version. */
 const maxPacketsBefore = 8;
 
 /**
- * Passes the advertisement of a host on without some of its capabilities, so that clients do not
- * use them. Only its beginning is held in memory. Other bytes than those of an advertisement of
- * the versions 0 and 1 pass unchanged, and an error of the source passes too.
+ * Removes capabilities from a host's advertisement, so that clients do not use them. Buffers only
+ * the beginning. Other bytes than an advertisement of version 0 or 1 pass unchanged, and so do
+ * errors.
  */
 export async function* withoutCapabilities(
   source: AsyncIterable<Uint8Array>,
@@ -181,7 +177,7 @@ export async function* withoutCapabilities(
   if (held !== undefined && held.length > 0) yield held;
 }
 
-/** The bytes with the first packet that has capabilities changed; unchanged where none has any. */
+/** Changes the first packet with capabilities; returns the bytes unchanged if there is none. */
 function changedHead(bytes: Buffer, names: ReadonlySet<string>): Buffer | 'truncated' {
   for (let [at, count] = [0, 0]; count <= maxPacketsBefore; count++) {
     const framed = packetAt(bytes, at);

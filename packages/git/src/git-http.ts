@@ -8,9 +8,7 @@ import type { Outward } from '@conversation-operator/outward/outward';
 import { request, type Dispatcher } from 'undici';
 import { ProxyError } from '@conversation-operator/outward/proxy-error';
 
-/**
- * A failed request. `reason` is one word, PROXY_… for a proxy. Discloses nothing of the address.
- */
+/** A failed request. `reason` is one word, PROXY_… for a proxy, and discloses no address. */
 export class GitHostError extends Error {
   override readonly name = 'GitHostError';
   readonly reason: string;
@@ -43,9 +41,9 @@ interface Target {
   readonly method: 'GET' | 'POST';
   /** The URL from which git would clone. */
   readonly repository: URL;
-  /** The base URL of the host: redirects lead only below it. */
+  /** The base URL of the host. Redirects lead only below it. */
   readonly within: URL;
-  /** The path behind that of the repository, with a slash: redirects lead only to such paths. */
+  /** The path after the repository's, with a slash. Redirects lead only to such paths. */
   readonly path: string;
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -64,7 +62,7 @@ export interface GitStreamRequest extends Target {
 
 interface AnswerHead {
   readonly status: number;
-  /** Empty where the host names no type. */
+  /** Empty if the host names no type. */
   readonly contentType: string;
   readonly repository: URL;
 }
@@ -89,9 +87,7 @@ export interface GitHttpOptions {
 }
 
 const maxRedirects = 3;
-/**
- * Maximum bytes of a body that are read and discarded, so that its connection can be used again.
- */
+/** Maximum bytes of a body that are read and discarded to keep the connection for reuse. */
 const maxDiscardedBytes = 16_384;
 
 const userAgent = 'git/2 (conversation-operator)';
@@ -104,12 +100,12 @@ export class GitHttp {
     this.#dispatcher = outward.pool({ connections, connectTimeoutMs });
   }
 
-  /** Returns the answer, whatever its status; throws `GitHostError` where there is none. */
+  /** Returns the response of any status. Throws `GitHostError` without a response. */
   send(options: GitRequest): Promise<GitAnswer> {
     return following(options, (url) => this.#sendPersistently(url, options));
   }
 
-  /** Returns the answer before its body, bounded by the signal; throws `GitHostError`. */
+  /** Returns the response before its body, limited by the signal. Throws `GitHostError`. */
   open(options: GitStreamRequest): Promise<GitStream> {
     const { signal } = options;
     return following(options, async (url) => {
@@ -117,8 +113,7 @@ export class GitHttp {
         throw gitHostErrorOf(error, signal);
       });
       const { body } = response;
-      // An abort after the last read would otherwise be an error without a listener, and end the
-      // process.
+      // Without a listener, an abort after the last read would end the process.
       body.on('error', () => undefined);
       if (isRedirect(response.statusCode)) body.destroy();
       return { ...headOf(response), headers: response.headers, body };
@@ -199,7 +194,7 @@ function headOf({ statusCode: status, headers }: Dispatcher.ResponseData) {
   };
 }
 
-/** Leaving the loop destroys the body, and with it the connection: the rest is not read. */
+/** Leaving the loop destroys the body and the connection; the rest is not read. */
 async function readBounded(
   body: Dispatcher.ResponseData['body'],
   maxBytes: number,
@@ -227,9 +222,7 @@ interface RedirectBounds {
   readonly path: string;
 }
 
-/**
- * The URL to which an answer redirects. Throws `GitHostError` where it is not within the bounds.
- */
+/** Returns the URL to which a response redirects. Throws `GitHostError` outside the bounds. */
 export function redirected(
   from: URL,
   { status, location }: { readonly status: number; readonly location: string | undefined },

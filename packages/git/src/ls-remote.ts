@@ -10,7 +10,7 @@ import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 import type { Refs } from './ref-list.ts';
 import { isDenial, referencesOf, requestOf, smartType, version2 } from './smart-http.ts';
 
-/** `unknown`: the host does not answer at the moment, or has no HTTP URL. */
+/** `unknown`: the host does not respond at the moment, or has no HTTP URL. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
 export interface Listed extends Refs {
@@ -19,13 +19,13 @@ export interface Listed extends Refs {
 
 export interface Finding {
   readonly access: GitAccess;
-  /** The references; absent where they were not requested, or could not be read. */
+  /** The references; absent if not requested, or not readable. */
   readonly refs?: Listed | undefined;
-  /** Whether the requested branch or tag exists; undefined where that is not known. */
+  /** Whether the requested branch or tag exists; undefined if unknown. */
   readonly hasNamed?: boolean | undefined;
-  /** The URL of the repository after redirects; absent where the access is not granted. */
+  /** The URL of the repository after redirects; absent unless access is granted. */
   readonly location?: URL;
-  /** The status of the host's first answer; undefined where there was none. */
+  /** The status of the host's first response; undefined without one. */
   readonly status?: number | undefined;
   /** The reason why the access is unknown, as one word. */
   readonly reason?: string;
@@ -47,10 +47,10 @@ export interface Question extends RefsWanted {
 
 const service = 'git-upload-pack';
 
-/** Maximum bytes of bodies: 10,000s of references, or the beginning of a list for the access. */
+/** Maximum bytes of bodies: 10,000s of references, or only a list's beginning to check access. */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
-/** Asks a host for references, as `git ls-remote` does. No answer of the host makes it reject. */
+/** Asks a host for references, as `git ls-remote` does. No response of the host makes it reject. */
 export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
   const { wantsRefs, named } = question;
   let answer: GitAnswer;
@@ -103,7 +103,7 @@ const targetOf = ({ repository, within, authorization, signal }: Question) => ({
 
 type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
 
-/** Undefined where the references were not requested, or the host does not list them now. */
+/** Undefined if the references were not requested, or the host does not list them now. */
 async function refsOf(
   http: GitHttp,
   question: Question,
@@ -114,7 +114,7 @@ async function refsOf(
   if (!wantsRefs && named === undefined) return undefined;
   if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined))
     return { ...advertisement.refs, isTruncated };
-  // The next request does not repeat the redirects of the first one.
+  // The next request starts at the URL after the redirects of the first one.
   const next = { ...question, repository };
   try {
     if (advertisement.kind === 'capabilities')

@@ -12,20 +12,15 @@ import {
 } from './pack-object.ts';
 import type { Push, PushBody, RefCommand } from './receive-pack.ts';
 
-/** The bounds of a proof. An update whose proof exceeds them is not proven. */
+/** The limits of a proof. An update whose proof exceeds them is not proven. */
 export interface ProofLimits {
-  /**
-   * Maximum bytes of a pack that are read, and held until they are forwarded. 16 MiB by default.
-   */
+  /** Maximum bytes of a pack that are read, and held until forwarded; 16 MiB by default. */
   readonly maxPackBytes: number;
   /** Maximum commits and tags, which all together have at most twice as many parents; 100,000. */
   readonly maxCommits: number;
-  /** Maximum bytes of an object. 1 MiB by default. */
+  /** Maximum bytes of an object; 1 MiB by default. */
   readonly maxObjectBytes: number;
-  /**
-   * Maximum bytes of all objects together, of which each counts as 512 bytes or more. The bound is
-   * one of computing time. 128 MiB by default.
-   */
+  /** Maximum bytes of all objects, each at least 512, to limit computing; 128 MiB by default. */
   readonly maxInflatedBytes: number;
 }
 
@@ -36,7 +31,7 @@ const defaults: ProofLimits = {
   maxInflatedBytes: 128 * 1024 * 1024,
 };
 
-/** Maximum bytes of objects that are held, because others may be deltas of them. */
+/** Maximum bytes of objects that are held as possible bases of deltas. */
 const maxHeldBytes = 4 * 1024 * 1024;
 const overheadBytes = 256;
 /** Bytes that a small object counts as, because each object costs a call. */
@@ -45,18 +40,18 @@ const minObjectCost = 512;
 const maxStepsPerCommit = 20;
 /** A step takes as long as this number of bytes of an object. */
 const stepCost = 16;
-/** Bytes of objects after which other work of the process gets its turn. */
+/** Bytes of objects after which the event loop runs other work. */
 const turnCost = 64 * 1024;
 /** Minimum bytes that are read before a truncated object is read again. */
 const minMoreBytes = 4096;
 const packHeaderBytes = 12;
 
 /**
- * The references whose updates the pack of a push does not prove to be fast-forwards: by a chain of
- * commits in the pack, from the new id, over parents, to the old id. Each id is computed from its
- * commit, so no pack can claim another history. Reads the pack from `rest.ahead` on, only as far as
- * necessary, because git writes commits first; all bytes remain in `rest`. An invalid or too large
- * pack ends the search without an error. An error of the source is passed to the caller.
+ * Returns the references whose updates the pack of a push does not prove to be fast-forwards: by a
+ * chain of commits in the pack, from the new id, over parents, to the old id. Each id is computed
+ * from its commit, so no pack can claim another history. Reads the pack from `rest.ahead` on, only
+ * as far as necessary, because git writes commits first; all bytes remain in `rest`. An invalid or
+ * too large pack ends the search without an error. An error of the source is passed to the caller.
  */
 export async function unprovenUpdates(
   push: Push,
@@ -85,10 +80,9 @@ interface Commit {
   readonly parents: readonly string[];
 }
 
-/** The parents of commits, by the id of the commit. */
 type Parents = Map<string, readonly string[]>;
 
-/** The references of the updates whose new id does not lead to the old one. */
+/** Returns the references of the updates whose new id does not lead to the old one. */
 async function unprovenBy(
   parents: Parents,
   updates: readonly RefCommand[],
@@ -97,7 +91,7 @@ async function unprovenBy(
   let steps = maxSteps;
   const isProven = ({ oldId, newId }: RefCommand): boolean => {
     const reached = new Set([newId]);
-    // The iteration visits ids that are added during it too.
+    // The iteration also visits ids that are added during it.
     for (const id of reached) {
       if (id === oldId) return true;
       for (const parent of parents.get(id) ?? []) {
@@ -117,7 +111,7 @@ async function unprovenBy(
   return unproven;
 }
 
-/** Gives other work of the process its turn after a piece of computing. */
+/** Lets the event loop run other work after a piece of computing. */
 class Turns {
   #cost = 0;
 
@@ -135,14 +129,14 @@ interface Found {
   readonly end: number;
 }
 
-/** Reads the first commits of a pack; offsets count from its start. Source: gitformat-pack.adoc. */
+/** Reads the first commits of a pack. Offsets count from its start. Source: gitformat-pack.adoc. */
 class Pack {
   readonly #body: PushBody;
   readonly #idLength: number;
   readonly #turns: Turns;
   readonly #limits: ProofLimits;
   readonly #offsets = new Map<string, number>();
-  /** Objects of which others may be deltas, by offset, the least recently used first. */
+  /** Possible bases of deltas by offset, the least recently used first. */
   readonly #held = new Map<number, EarlyObject>();
   #heldBytes = 0;
   #inflatedBytes = 0;
@@ -155,7 +149,7 @@ class Pack {
     this.#limits = limits;
   }
 
-  /** The commits up to the first other object, the first invalid byte, or a limit. */
+  /** Yields the commits up to the first other object, the first invalid byte, or a limit. */
   async *commits(): AsyncGenerator<Commit, void, undefined> {
     const count = Math.min(await this.#objectCount(), this.#limits.maxCommits);
     for (let [index, at] = [0, packHeaderBytes]; index < count; index++) {
@@ -196,8 +190,8 @@ class Pack {
   }
 
   /**
-   * The object at the end of what was read. A truncated object is read again once twice its bytes
-   * are held, so the pieces in which a body arrives do not multiply the work.
+   * Reads the next object. A truncated object is read again once twice its bytes are held, so that
+   * small chunks of a body do not multiply the work.
    */
   async #next(at: number): Promise<Found | undefined> {
     for (let wanted = at + 1; ;) {
@@ -225,13 +219,13 @@ class Pack {
     return object && { object, end };
   }
 
-  /** The offset of the base of a delta. Each base precedes its delta, so no chain is a circle. */
+  /** Returns the offset of a delta's base. Bases precede their deltas, so chains have no cycle. */
   #baseOf({ base }: Head, at: number): number | undefined {
     const offset = typeof base === 'string' ? this.#offsets.get(base) : base;
     return offset !== undefined && offset >= packHeaderBytes && offset < at ? offset : undefined;
   }
 
-  /** The object at an offset that was read before. The deltas of a long chain are not all held. */
+  /** Returns the object at an earlier offset, read again if no longer held. */
   async #resolve(bytes: Buffer, offset: number): Promise<EarlyObject | undefined> {
     const deltas: { readonly at: number; readonly head: Head }[] = [];
     let object: EarlyObject | undefined;
@@ -277,7 +271,7 @@ class Pack {
   ): Promise<Inflated | 'truncated' | undefined> {
     if (size > this.#limits.maxObjectBytes) return undefined;
     const data = inflateAt(bytes, dataAt, size);
-    // A truncated object costs nothing, so the result does not depend on the pieces of the body.
+    // A truncated object costs nothing, so the result does not depend on the chunks of the body.
     return typeof data !== 'object' || (await this.#spend(size)) ? data : undefined;
   }
 

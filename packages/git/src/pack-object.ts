@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { inflateSync, type Inflate } from 'node:zlib';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
-/** Bytes of memory beyond the expected size, by which inflating ends in one step. */
+/** Bytes of memory beyond the expected size with which inflating ends in one step. */
 const additionalBytes = 64;
-/** Maximum factor of a digit in a size; beyond it, numbers become inexact. */
+/** Maximum factor of a digit in a size, beyond which numbers become inexact. */
 const maxSize = 2 ** 40;
 
 /** An object of a kind that git writes before all others. */
@@ -72,7 +72,7 @@ export interface Inflated {
   readonly end: number;
 }
 
-/** Inflates data of a known size, with no more memory and input than data of this size needs. */
+/** Inflates data of a known size, with no more memory and input than this size needs. */
 export function inflateAt(
   bytes: Buffer,
   at: number,
@@ -81,7 +81,7 @@ export function inflateAt(
   const maxInputBytes = 2 * size + 1024;
   const input = bytes.subarray(at, at + maxInputBytes);
   try {
-    // The types of Node.js do not cover the option `info`, with which the result has two parts.
+    // Node's types lack the option `info`, with which the result has two parts.
     const { buffer, engine } = inflateSync(input, {
       info: true,
       maxOutputLength: Math.max(size, 1),
@@ -94,7 +94,7 @@ export function inflateAt(
   }
 }
 
-/** The result of a delta; undefined where the delta is invalid. Source: git's patch-delta.c. */
+/** Returns the result of a delta; undefined if it is invalid. Source: git's patch-delta.c. */
 export function applyDelta(base: Buffer, delta: Buffer, maxBytes: number): Buffer | undefined {
   let at = 0;
   const next = (): number => delta[at++] ?? Number.NaN;
@@ -103,7 +103,7 @@ export function applyDelta(base: Buffer, delta: Buffer, maxBytes: number): Buffe
     for (let factor = 1; ; factor *= 128) {
       const byte = next();
       size += (byte & 127) * factor;
-      // The comparisons are also false for NaN, behind the last byte.
+      // The comparison is also false for NaN, which stands for bytes after the end.
       if (!(byte >= 128)) return Number.isNaN(byte) ? Number.NaN : size;
       if (factor > maxSize) return Number.NaN;
     }
@@ -134,7 +134,7 @@ export function applyDelta(base: Buffer, delta: Buffer, maxBytes: number): Buffe
   return filled === size ? result : undefined;
 }
 
-/** The id of an object is the hash of its kind, its size and its content. */
+/** The id of an object is the hash of its kind, size and content. */
 export const idOf = ({ kind, content }: EarlyObject, idLength: number): string =>
   createHash(idLength === 40 ? 'sha1' : 'sha256')
     .update(`${kind} ${content.length}\0`)
@@ -144,8 +144,8 @@ export const idOf = ({ kind, content }: EarlyObject, idLength: number): string =
 const lineEnd = 0x0a;
 
 /**
- * The parents in the header of a commit, as git reads them: directly behind the tree, and not what
- * resembles a parent further down. Each id is a string of its own, not a view of the content.
+ * Returns the parents in a commit's header, as git reads them: directly after the tree, not similar
+ * lines further down. The ids are strings, not views of the content.
  */
 export function parentsOf(content: Buffer, idLength: number): readonly string[] {
   const idAfter = (name: string, at: number): string | undefined => {
@@ -163,7 +163,7 @@ export function parentsOf(content: Buffer, idLength: number): readonly string[] 
   }
 }
 
-/** The content in memory of its own: a view could hold the memory of its neighbours. */
+/** Copies the content, because a view would keep the memory around it alive. */
 export function owned(content: Buffer): Buffer {
   if (content.buffer.byteLength <= content.length + additionalBytes) return content;
   const copy = Buffer.alloc(content.length);

@@ -1,6 +1,6 @@
 /**
- * Git's framing: four hex digits of length, these included, then the data. Three lengths below four
- * are marks without data. Source: git's Documentation/gitprotocol-common.adoc and
+ * Git's framing: four hexadecimal digits of length, including these four, then the data. Three
+ * lengths below four are markers without data. Sources: git's gitprotocol-common.adoc and
  * gitprotocol-v2.adoc.
  */
 export type Packet = Buffer | 'flush' | 'delimiter' | 'end';
@@ -14,7 +14,7 @@ const maxPacketBytes = 65_520;
 const marks: Readonly<Record<number, Packet>> = { 0: 'flush', 1: 'delimiter', 2: 'end' };
 
 export const flush = '0000';
-/** The mark between two parts of a request of version 2. */
+/** Marker between two parts of a version 2 request. */
 export const delimiter = '0001';
 
 export const packet = (text: string): string =>
@@ -25,8 +25,8 @@ export const linePacket = (line: string): string => packet(`${line}\n`);
 export const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
 
 /**
- * Reads the packets of a body, and returns the result of `read`; undefined where bytes that `read`
- * has asked for are no packets. A truncated last packet is left out.
+ * Passes the packets of a body to `read` and returns its result; undefined if requested bytes are
+ * not packets. A truncated last packet is left out.
  */
 export function readPackets<T>(
   body: Buffer,
@@ -55,7 +55,7 @@ export interface Framed {
   readonly end: number;
 }
 
-/** The packet at a position, as a view. `truncated`: the bytes end before the packet does. */
+/** Returns the packet at a position, as a view. `truncated`: the packet ends after the bytes. */
 export function packetAt(bytes: Buffer, at: number): Framed | 'truncated' | 'malformed' {
   const dataAt = at + headerBytes;
   if (dataAt > bytes.length) return 'truncated';
@@ -68,10 +68,10 @@ export function packetAt(bytes: Buffer, at: number): Framed | 'truncated' | 'mal
   return end > bytes.length ? 'truncated' : { packet: bytes.subarray(dataAt, end), end };
 }
 
-/** The side bands of an answer: packets of a service, and texts for people. */
+/** Side bands of a response: packets of a service, and texts for people. */
 export const sideBand = { data: 1, progress: 2 } as const;
 
-/** The packets that carry these bytes in a side band. Source: git's gitprotocol-pack.adoc. */
+/** Returns packets that carry bytes in a side band. Source: git's gitprotocol-pack.adoc. */
 export function bandPackets(band: 1 | 2, bytes: Buffer): Buffer {
   const maxBytes = maxPacketBytes - headerBytes - 1;
   const packets: Buffer[] = [];

@@ -6,21 +6,19 @@ import { isCommitSha } from './ref-list.ts';
 export interface RefCommand {
   /** The full name, below `refs/`. */
   readonly ref: string;
-  /** The id that the client expects at the host; zeros where the reference is created. */
+  /** The id that the client expects at the host; zeros if the reference is created. */
   readonly oldId: string;
-  /** The id that the reference gets; zeros where it is deleted. */
+  /** The id that the reference gets; zeros if it is deleted. */
   readonly newId: string;
 }
 
 /** The beginning of the body of a request for `git-receive-pack`. */
 export interface Push {
-  /** The commands, each for another reference. No command comes with a request that only probes. */
+  /** The commands, each for another reference. A request that only probes has none. */
   readonly commands: readonly RefCommand[];
   /** The capabilities that the client uses; those with a value are kept as `name=value`. */
   readonly capabilities: ReadonlySet<string>;
-  /**
-   * Commits whose parents the client lacks; absent for a complete history. A host may forget them.
-   */
+  /** Commits whose parents the client lacks; absent for a whole history. Hosts may forget them. */
   readonly shallow?: ReadonlySet<string>;
   /** The push options, by which the host does more than the commands; absent without any. */
   readonly options?: readonly string[];
@@ -34,7 +32,7 @@ export class PushError extends Error {
 const maxCommands = 100;
 /** Maximum bytes of the list of commands, and of the list of push options. */
 const maxListBytes = 64 * 1024;
-/** Maximum bytes of the name of a reference: a name must fit into a packet beside a reason. */
+/** Maximum bytes of a reference's name, which must fit into a packet beside a reason. */
 const maxRefBytes = 4096;
 /** Maximum bytes that are forwarded, or searched for packets, in one piece. */
 const pieceBytes = 64 * 1024;
@@ -47,12 +45,12 @@ export const pushOptions = 'push-options';
 /** The capabilities with which a client reads a report. */
 const reports = ['report-status', 'report-status-v2'] as const;
 const band = 'side-band-64k';
-/** The capabilities without a value by which a push is read. */
+/** Capabilities without a value that this reader of pushes supports. */
 const flags: ReadonlySet<string> = new Set([pushOptions, ...reports, band]);
 
 const nothing = Buffer.alloc(0);
 
-/** Bytes in one piece, to which more are added at an amortized constant cost per byte. */
+/** Bytes in one buffer that grows at an amortized constant cost per byte. */
 class HeldBytes {
   #bytes = nothing;
   #start = 0;
@@ -80,7 +78,7 @@ class HeldBytes {
   #makeRoomFor(bytes: number): void {
     const { view } = this;
     const needed = view.length + bytes;
-    // The copy to the beginning comes once per drop, so the cost per byte remains constant.
+    // The copy to the beginning occurs once per drop, so the cost per byte remains constant.
     if (this.#start === 0 || needed > this.#bytes.length)
       this.#bytes = Buffer.allocUnsafeSlow(Math.max(needed, 2 * view.length));
     this.#bytes.set(view);
@@ -90,9 +88,9 @@ class HeldBytes {
 }
 
 /**
- * The body of a push. Its beginning can be read before a decision, and the bytes that were read are
- * held in memory; the iteration yields all bytes, from the first one on and unchanged, once.
- * Nothing is read from the source in advance. An error of the source is passed to the caller.
+ * The body of a push. Its beginning can be read before a decision, and is held in memory; the
+ * iteration yields all bytes, from the first on and unchanged, once. Nothing is read from the
+ * source in advance. An error of the source is passed to the caller.
  */
 export class PushBody implements AsyncIterable<Buffer> {
   readonly #source: AsyncIterator<Uint8Array, unknown>;
@@ -104,12 +102,12 @@ export class PushBody implements AsyncIterable<Buffer> {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** The bytes that were read and not passed: a view, which is valid until the iteration begins. */
+  /** The bytes read and not passed, as a view that is valid until the iteration begins. */
   get ahead(): Buffer {
     return this.#held.view.subarray(this.#passed);
   }
 
-  /** Passes bytes of `ahead`. The iteration yields them nevertheless. */
+  /** Passes bytes of `ahead`. The iteration still yields them. */
   pass(bytes: number): void {
     this.#passed += bytes;
   }
@@ -125,7 +123,7 @@ export class PushBody implements AsyncIterable<Buffer> {
     }
   }
 
-  /** An iteration that ends early ends the source too. */
+  /** An iteration that ends early also ends the source. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
     if (this.#isForwarded) throw new Error('The body of a push is forwarded once.');
     this.#isForwarded = true;
@@ -147,10 +145,10 @@ export class PushBody implements AsyncIterable<Buffer> {
 }
 
 /**
- * Reads the commands at the beginning of a push, up to its pack: `body.ahead` begins with the pack
- * afterwards. Throws `PushError` where they are invalid; the body can be forwarded or discarded in
- * that case too. Source: git's Documentation/gitprotocol-pack.adoc. The rules are stricter than
- * those of git wherever two readers could understand the same bytes differently.
+ * Reads the commands at the beginning of a push, up to its pack, with which `body.ahead` then
+ * begins. Throws `PushError` if they are invalid; the body can still be forwarded or discarded.
+ * Source: git's gitprotocol-pack.adoc. The rules are stricter than git's if two readers could
+ * understand the same bytes differently.
  */
 export async function readPush(body: PushBody): Promise<Push> {
   const commands: RefCommand[] = [];
@@ -186,7 +184,7 @@ export async function readPush(body: PushBody): Promise<Push> {
   };
 }
 
-/** The packets up to the flush packet, which is passed too. */
+/** Yields the packets up to the flush packet, which is passed too. */
 async function* listIn(body: PushBody): AsyncGenerator<Buffer, void, undefined> {
   for (let bytes = 0; ;) {
     const framed = packetAt(body.ahead, 0);
@@ -210,7 +208,7 @@ async function* listIn(body: PushBody): AsyncGenerator<Buffer, void, undefined> 
   }
 }
 
-/** Reads the list of push options, in whatever encoding they are. */
+/** Reads the list of push options in any encoding. */
 async function readOptions(body: PushBody): Promise<readonly string[]> {
   const options: string[] = [];
   for await (const data of listIn(body)) options.push(lineOf(data));
@@ -227,7 +225,7 @@ function readCapabilities(text: string): ReadonlySet<string> {
   if (!/^[\x20-\x7e]*$/.test(text))
     throw new PushError('The capabilities of the push contain characters that git does not use.');
   const names = text.split(' ').filter((name) => name !== '');
-  // Git takes a capability with a value for the same one.
+  // Git treats a capability with a value as the same one.
   if (names.some((name) => name.includes('=') && flags.has(name.split('=', 1)[0] ?? '')))
     throw new PushError('A capability of the push has a value that git does not use.');
   return new Set(names);
@@ -274,17 +272,17 @@ const badInRef =
 const isPushableRef = (ref: string): boolean =>
   ref.startsWith('refs/') && Buffer.byteLength(ref) <= maxRefBytes && !badInRef.test(ref);
 
-/** Whether the client reads a report of the host, which alone proves the outcome of the push. */
+/** Whether the client reads a report, which alone proves the outcome of the push. */
 export const asksForReport = ({ capabilities }: Push): boolean =>
   reports.some((name) => capabilities.has(name));
 
-/** Shown for references that are only refused because another one of the same push is. */
+/** Shown for references that are only refused because another one of the push is. */
 const refusedWithAnother = 'another reference of this push was refused';
 
 /**
- * The body of an answer of the type `application/x-git-receive-pack-result` that refuses all
- * references of a push, so that `git push` fails and shows the reasons; undefined where the client
- * does not read reports, and where a status such as 403 is the only possible answer.
+ * Returns an `application/x-git-receive-pack-result` body that refuses all references of a push, so
+ * that `git push` fails and shows the reasons; undefined if the client does not read reports, so
+ * only a status such as 403 is possible.
  *
  * @param reasons By the name of a reference. The other references are refused with them.
  * @param message A text that git shows besides. Clients without a side band do not get it.
@@ -311,13 +309,13 @@ export function refusalOf(
   ]);
 }
 
-/** The text on one line, without characters that control a terminal or the order of others. */
+/** Returns the text on one line, without characters that control a terminal or text direction. */
 const shown = (text: string): string =>
   shortened(text)
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim();
 
-/** The first characters, with a mark where others are left out. */
+/** Returns the first characters, with a mark of an omission. */
 function shortened(text: string): string {
   const characters = Array.from(text.slice(0, 2 * maxTextLength + 2).toWellFormed());
   if (characters.length <= maxTextLength) return characters.join('');
@@ -332,14 +330,12 @@ const linesOf = (message: string): string =>
     .map((line) => `${line}\n`)
     .join('');
 
-/** The packets of a stream. Malformed bytes end them, and the memory for one packet is held. */
+/** Parses the packets of a stream, and buffers one packet. Malformed bytes end them. */
 class PacketStream {
   readonly #held = new HeldBytes();
   #isMalformed = false;
 
-  /**
-   * The data of the packets that this chunk completes: views, which are valid until the next one.
-   */
+  /** Yields the data of packets that this chunk completes, as views valid until the next one. */
   *add(chunk: Uint8Array): Generator<Buffer, void, undefined> {
     for (let at = 0; at < chunk.length && !this.#isMalformed; at += pieceBytes) {
       this.#held.add(chunk.subarray(at, at + pieceBytes));
@@ -366,15 +362,15 @@ class PacketStream {
 }
 
 /**
- * Reads the report of a host while its answer streams through. The memory for two packets is held,
- * whatever the host sends, and bytes that are no report are ignored.
+ * Reads the report of a host while its response streams through. Buffers at most two packets,
+ * whatever the host sends, and ignores bytes that are not a report.
  */
 export class ReportReader {
   readonly #refs: ReadonlySet<string>;
   readonly #accepted = new Set<string>();
   readonly #rejected = new Set<string>();
   readonly #packets = new PacketStream();
-  /** The packets within the side band of data; undefined where the client uses no side band. */
+  /** The packets within the data side band; undefined if the client uses no side band. */
   readonly #inner: PacketStream | undefined;
   /** Undefined until the first line of the report has arrived. */
   #unpacked: 'ok' | 'failed' | 'unreadable' | undefined;
@@ -394,7 +390,7 @@ export class ReportReader {
     return this.#rejected;
   }
 
-  /** Reads the next bytes of the body of the answer. Never throws. */
+  /** Reads the next bytes of the response's body. Never throws. */
   push(chunk: Uint8Array): void {
     for (const data of this.#packets.add(chunk)) {
       if (this.#inner === undefined) this.#read(lineOf(data));

@@ -1,8 +1,8 @@
 export const maxBranchNameLength = 255;
 
 /**
- * Names that git accepts for a branch, which have no segment of dots, so that none leads to another
- * branch in a path. Git takes a name that begins with a dash for an option, and refuses it.
+ * Branch names that git accepts, without dot segments, so that none leads to another branch in a
+ * path. Git refuses a name with a leading dash, which looks like an option.
  */
 export const branchNamePattern =
   // eslint-disable-next-line no-control-regex -- git refuses these too
@@ -16,17 +16,17 @@ export interface GitBranch {
   readonly commitSha: string;
 }
 
-/** The branches and the default branch; the latter is undefined where HEAD names none. */
+/** The branches and the default branch; the latter is undefined if HEAD names none. */
 export interface Refs {
   readonly branches: readonly GitBranch[];
   readonly defaultBranch: string | undefined;
-  /** Whether the requested branch or tag exists; absent where none was requested. */
+  /** Whether the requested branch or tag exists; absent if none was requested. */
   readonly hasNamed?: boolean;
 }
 
 export const heads = 'refs/heads/';
 
-/** The references that a name may mean to `git clone --branch`. */
+/** Returns the references that a name may mean to `git clone --branch`. */
 export const fullNames = (name: string): readonly string[] => [
   `${heads}${name}`,
   `refs/tags/${name}`,
@@ -36,7 +36,7 @@ const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 export const isCommitSha = (text: string): boolean => sha.test(text);
 
-/** The branch of a full name; undefined for other references and names that no client could use. */
+/** Returns the branch of a full name; undefined for other references and unusable names. */
 export function branchOf(fullName: string): string | undefined {
   if (!fullName.startsWith(heads)) return undefined;
   const name = fullName.slice(heads.length);
@@ -69,14 +69,12 @@ export class RefList {
     this.#defaultBranch = branchOf(target) ?? this.#defaultBranch;
   }
 
-  /**
-   * Where a host does not report the target of HEAD: a branch of the same commit, as git guesses.
-   */
+  /** If the host does not report HEAD's target: a branch of the same commit, as git guesses. */
   refs(): Refs {
     const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
     const defaultBranch = this.#defaultBranch ?? this.#branchOfHead();
     const isListed = this.#branches.some(({ name }) => name === defaultBranch);
-    // HEAD comes first, so its commit is known even where the list was truncated before its branch.
+    // HEAD comes first, so its commit is known even if the list is truncated before its branch.
     const unlisted =
       defaultBranch === undefined || this.#head === undefined || isListed
         ? []

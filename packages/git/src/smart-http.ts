@@ -1,4 +1,4 @@
-/** The URL from which git clones the repository, below the base URL of its host. */
+/** Returns the URL from which git clones the repository, below the base URL of its host. */
 export function repositoryUrl(base: URL, repository: string): URL {
   const path = repository.split('/').map(encodeURIComponent).join('/');
   return new URL(`${base.pathname.replace(/\/+$/, '')}/${path}.git`, base);
@@ -21,22 +21,20 @@ export type GitService = 'git-upload-pack' | 'git-receive-pack';
 export interface SmartRequest {
   readonly repository: string;
   readonly service: GitService;
-  /**
-   * `references`: the GET that begins each conversation with a host; `service`: a POST after it.
-   */
+  /** `references`: the GET that begins each use of a service; `service`: a POST after it. */
   readonly part: 'references' | 'service';
 }
 
 const infoRefs = '/info/refs';
 
-/** The request for the references, with which each use of a service begins. */
+/** Returns the request for the references, with which each use of a service begins. */
 export const referencesOf = (service: GitService) =>
   ({ method: 'GET', path: infoRefs, query: `service=${service}` }) as const;
 
 export const requestOf = (service: GitService) =>
   ({ method: 'POST', path: `/${service}` }) as const;
 
-/** The media type of an answer to `referencesOf`, of the body of `requestOf`, or of its answer. */
+/** The media type of a response to `referencesOf`, of `requestOf`'s body, or of its response. */
 export const smartType = (
   service: GitService,
   what: 'advertisement' | 'request' | 'result',
@@ -45,9 +43,7 @@ export const smartType = (
 export const mediaTypeOf = (contentType: string): string =>
   contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
-/**
- * Protocol version 2, where a host grants access without a list of references; older hosts list.
- */
+/** Protocol version 2, in which access needs no list of references. Older hosts send the list. */
 export const version2 = { 'git-protocol': 'version=2' } as const;
 
 /** Statuses of repositories that are absent or hidden from the client; 451: taken down. */
@@ -59,7 +55,7 @@ const isService = (text: string | null): text is GitService =>
 
 const endings = ['info/refs', 'git-upload-pack', 'git-receive-pack'].map((end) => end.split('/'));
 
-/** Number of segments of the repository in a path, whose name may lack its ending `.git`. */
+/** Returns the number of path segments of the repository, whose name may lack `.git`. */
 function repositoryLength(path: readonly string[]): number {
   const end = path.findLastIndex((segment) => segment.endsWith('.git'));
   if (end >= 0) return end + 1;

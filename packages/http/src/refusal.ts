@@ -1,4 +1,4 @@
-/** Reasons why a request is refused. The user of the package decides how a response shows them. */
+/** Reasons for refusing a request. The user of the package decides how a response shows them. */
 export type RefusalCode =
   | 'body-too-large'
   | 'expectation-failed'

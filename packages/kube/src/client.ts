@@ -7,9 +7,8 @@ export interface CallOptions {
   /** Maximum duration of the call with its retries; default 10 s. */
   readonly deadlineMs?: number;
   /**
-   * The client calls `beforeSend` immediately before it hands the request to a connection, in the
-   * same turn of the event loop. When `beforeSend` throws, the client sends nothing, and the call
-   * throws that error.
+   * Called right before the request goes to a connection, in the same turn of the event loop. When
+   * `beforeSend` throws, the client sends nothing, and the call throws that error.
    */
   readonly beforeSend?: () => void;
 }
@@ -23,10 +22,7 @@ export interface ListOptions {
 
 /** Options for readers that need only the metadata of objects. */
 export interface MetadataOptions {
-  /**
-   * The server sends the metadata alone, where it supports that form. The objects lack the rest,
-   * and the caller reads nothing else of them.
-   */
+  /** Requests only metadata, if the server can. The caller reads nothing else of the objects. */
   readonly metadataOnly?: boolean;
 }
 
@@ -35,24 +31,20 @@ export type Mapping<T, R> = (object: T) => R | undefined;
 
 export interface ListResult<T> {
   readonly items: readonly T[];
-  /** Version of the whole list; a watch continues from this version. */
+  /** Version of the whole list, from which a watch continues. */
   readonly resourceVersion: string;
 }
 
 export interface CreateOptions extends CallOptions {
   /**
-   * The server answers with the metadata alone. The returned object has this metadata and the rest
-   * of the object that was sent, without changes that the server has made to the rest. Large
-   * objects otherwise come back whole.
+   * The server answers with the metadata alone, because large objects otherwise come back whole.
+   * The returned object has this metadata and the rest as sent, without the server's changes.
    */
   readonly metadataOnly?: boolean;
 }
 
 export interface GetOptions extends CallOptions {
-  /**
-   * The object has its `managedFields`: which client has set which field. Otherwise the client
-   * leaves them out, which are nearly half of an object.
-   */
+  /** Keeps `managedFields`, which are nearly half of an object and otherwise removed. */
   readonly managedFields?: boolean;
 }
 
@@ -79,13 +71,13 @@ export interface WatchOptions extends ListOptions {
 
 export interface StatusOptions extends CallOptions {
   /**
-   * Status that the new status was computed from: the client writes only the fields that differ. A
-   * caller passes `from` when its cache lacks parts of the status.
+   * Status from which the new status was computed: the client writes only the fields that differ.
+   * Necessary when the caller's cache lacks parts of the status.
    */
   readonly from?: object | undefined;
 }
 
-/** Part of an object that identifies the version whose status is replaced, with the new status. */
+/** The new status, and the metadata of the object version whose status is replaced. */
 export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<keyof T, 'status'>>;
 
 export type Subresource = 'status' | 'scale' | 'binding';
@@ -108,17 +100,16 @@ export interface KubeClient {
     options?: ListOptions & CallOptions,
   ): Promise<ListResult<T>>;
   /**
-   * Returns the result of `map` for every object, without those for which `map` returns undefined.
-   * The client reads page by page and keeps only one page of objects in memory. When the state of
-   * the list has expired, the list starts over: the client calls `map` for every object again and
-   * returns only the last results.
+   * Returns the results of `map` for all objects, except undefined ones. The client reads page by
+   * page and keeps only one page of objects in memory. When the state of the list has expired, the
+   * list starts over: `map` is called for every object again, and only the last results count.
    */
   listMapped<T extends KubeObject, R>(
     resource: ResourceDefinition<T>,
     map: Mapping<T, R>,
     options?: ListOptions & CallOptions & MetadataOptions,
   ): Promise<ListResult<R>>;
-  /** Ends with the server's stream. Throws `ApiError` for an ERROR event; 410: list again. */
+  /** Ends with the server's stream. Throws `ApiError` for an ERROR event; after 410, list again. */
   watch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     options: WatchOptions,
@@ -134,13 +125,13 @@ export interface KubeClient {
     object: NoInfer<T>,
     options?: CallOptions,
   ): Promise<T>;
-  /** Replaces the status alone, on exactly its resourceVersion; other parts may be left out. */
+  /** Replaces the status alone, on exactly its resourceVersion. Other parts may be left out. */
   updateStatus<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     object: StatusUpdate<T>,
     options?: StatusOptions,
   ): Promise<T>;
-  /** Sends a JSON merge patch (RFC 7386); a `metadata.resourceVersion` makes it conditional. */
+  /** Sends a JSON merge patch (RFC 7386). A `metadata.resourceVersion` makes it conditional. */
   mergePatch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     namespace: string,

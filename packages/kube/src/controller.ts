@@ -4,7 +4,7 @@ import type { BackoffOptions } from '@conversation-operator/base/backoff';
 import { ApiError, isConflict } from './errors.ts';
 import { Workqueue, type WorkqueueOptions } from './workqueue.ts';
 
-/** Object to reconcile. The namespace holds no slash, and is '' for cluster-scoped kinds. */
+/** Object to reconcile. The namespace has no slash, and is '' for cluster-scoped kinds. */
 export interface Request {
   readonly namespace: string;
   readonly name: string;
@@ -17,24 +17,21 @@ export interface ControllerOptions extends RuntimeOptions {
   /** Name in logs and metrics. */
   readonly name: string;
   /**
-   * Reconciles one object. When `reconcile` throws, the controller calls it again after a growing
-   * delay. The signal is aborted when the controller stops and its grace period is over.
+   * Reconciles one object; called again after a growing delay if it throws. The signal is aborted
+   * when the controller stops and its grace period is over.
    */
   readonly reconcile: (request: Request, signal: AbortSignal) => Promise<Result>;
   /**
-   * Refreshes the caches of a request whose reconcile met a conflict, because the cache was behind.
-   * The controller then reconciles the request again at once, unless the previous reconcile met a
-   * conflict too. Absent: the controller treats a conflict as any other failure.
+   * Refreshes the caches after a conflict, which means that a cache was behind. The controller then
+   * reconciles the request again at once, unless the previous reconcile met a conflict too. Absent:
+   * the controller treats a conflict as any other failure.
    */
   readonly refresh?: ((request: Request, signal: AbortSignal) => Promise<void>) | undefined;
-  /** Number of reconciles that run at once, each for another request; default 1. */
+  /** Maximum concurrent reconciles, each for another request; default 1. */
   readonly workers?: number;
-  /**
-   * Returns the share of the workers that a request belongs to, for example the share of its owner.
-   * Absent: all requests belong to one share.
-   */
+  /** Groups requests, for example by owner, for `maxPerShare`. Absent: all are one group. */
   readonly shareOf?: (request: Request) => string;
-  /** Maximum workers of one share; default all workers. */
+  /** Maximum workers for one value of `shareOf`; default all workers. */
   readonly maxPerShare?: number;
   /** Delays after failures; default 5 ms to 60 s, doubling, with up to a tenth at random. */
   readonly backoff?: BackoffOptions;
@@ -45,15 +42,15 @@ const defaultBackoff: BackoffOptions = { baseMs: 5, capMs: 60_000, jitter: 0.1 }
 type Outcome = 'success' | 'requeue' | 'conflict' | 'error';
 
 /**
- * Calls `reconcile` for enqueued requests, never twice at once for the same request, and again
- * after a failure. A reconcile that throws does not affect other requests.
+ * Calls `reconcile` for enqueued requests, never concurrently for the same request, and again after
+ * a failure. A reconcile that throws does not affect other requests.
  */
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #logger: Logger;
   readonly #queue: Workqueue<string>;
   readonly #abort = new AbortController();
-  /** Keys that the controller has reconciled again at once after a conflict. */
+  /** Keys that were reconciled again at once after a conflict. */
   readonly #hasConflicted = new Set<string>();
   #workers: Promise<void>[] = [];
 
@@ -87,7 +84,7 @@ export class Controller {
     this.#queue.addAfter(keyOf(request), delayMs);
   }
 
-  /** Starts the workers. Requests that were enqueued earlier wait until then. */
+  /** Starts the workers. Requests enqueued earlier wait until then. */
   start(): void {
     if (this.#workers.length > 0)
       throw new Error(`controller ${this.#options.name} has been started already`);
@@ -96,7 +93,7 @@ export class Controller {
 
   /**
    * Starts no further reconcile and drops waiting requests. Resolves when no reconcile runs. After
-   * `graceMs` the controller aborts the signal of the reconciles that still run.
+   * `graceMs`, aborts the signal of the reconciles that still run.
    */
   async stop(graceMs = 10_000): Promise<void> {
     const drained = this.#queue.shutDown();
@@ -132,8 +129,7 @@ export class Controller {
       return 'requeue';
     } catch (error) {
       const isFresh = isConflict(error) && (await this.#refreshed(key));
-      // The key is deleted when it is present: another client causes two conflicts in a row, and a
-      // delay lets that client finish.
+      // A present key is deleted: another client causes repeated conflicts, and needs a delay.
       if (!isFresh || this.#hasConflicted.delete(key)) return this.#failed(key, error);
       this.#hasConflicted.add(key);
       this.#logger.debug('Reconcile met a conflict and is repeated', { ...requestOf(key), error });

@@ -12,7 +12,6 @@ import type {
 } from '@kubernetes/client-node';
 import type { KubeObject, ResourceDefinition, Wire } from './object.ts';
 
-/** An object of a kind of Kubernetes itself. */
 export type Core<T> = KubeObject & Wire<Omit<T, 'apiVersion' | 'kind' | 'metadata'>>;
 
 export type Pod = Core<V1Pod>;
@@ -27,7 +26,7 @@ export type ConfigMap = Core<V1ConfigMap>;
 export type ServiceAccount = Core<V1ServiceAccount>;
 export type CustomResourceDefinition = Core<V1CustomResourceDefinition>;
 
-/** A kind of the core group, version v1 and namespaced, but for the differences. */
+/** Defines a kind, by default of the core group, version v1 and namespaced. */
 export const core = <T extends KubeObject>(
   kind: string,
   plural: string,

@@ -1,4 +1,3 @@
-/** Fields of a Kubernetes `Status` response that the client reads. */
 export interface StatusBody {
   readonly message?: string;
   readonly reason?: string;
@@ -9,10 +8,7 @@ export interface StatusBody {
   };
 }
 
-/**
- * A response of the API server other than success. `reason` is the reason of the server: NotFound,
- * Conflict, AlreadyExists, Expired, …
- */
+/** A response other than success. `reason` is the server's: NotFound, Conflict, Expired, … */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -40,10 +36,7 @@ export class ApiError extends Error {
 /** No complete response arrived: the connection was refused, reset, timed out or closed early. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
-  /**
-   * False: no request reached a connection, so the server has executed nothing. True: the server
-   * may have executed the write.
-   */
+  /** False: no connection got the request. True: the server may have executed the write. */
   readonly sent: boolean;
 
   constructor(message: string, options?: ErrorOptions & { readonly sent?: boolean }) {
@@ -52,10 +45,7 @@ export class TransportError extends Error {
   }
 }
 
-/**
- * The response has more bytes than the call allows. The client does not retry, because the next
- * response would be as large.
- */
+/** The response exceeds the limit. No retry, because the next response would be as large. */
 export class ResponseTooLargeError extends TransportError {
   constructor(maxBytes: number) {
     super(`the response is larger than ${maxBytes} bytes`);
@@ -83,8 +73,8 @@ export const found = <T>(call: Promise<T>): Promise<T | undefined> =>
     throw error;
   });
 /**
- * The given resourceVersion or uid is no longer the stored one. The API server answers 409, but to
- * a patch with the uid of another object 422: to the server the patch changes the field.
+ * The given resourceVersion or uid is not the stored one. The API server answers 409, but 422 to a
+ * patch with another object's uid: to the server the patch changes the field.
  */
 export const isConflict = (error: unknown): error is ApiError =>
   hasReason(409, 'Conflict')(error) || changesUid(error);
@@ -93,10 +83,7 @@ const changesUid = (error: unknown): error is ApiError => {
   const causes = error.body.details?.causes ?? [];
   return causes.length > 0 && causes.every(({ field }) => field === 'metadata.uid');
 };
-/**
- * Returns the result of a write of one version of an object; undefined when the object has changed
- * since, or is gone. A watch reports both.
- */
+/** Returns a write's result; undefined if the object changed or is gone, which a watch reports. */
 export const unlessChanged = <T>(call: Promise<T>): Promise<T | undefined> =>
   call.catch((error: unknown) => {
     if (isNotFound(error) || isConflict(error)) return undefined;
@@ -110,9 +97,8 @@ export const isExpired = (error: unknown): error is ApiError =>
 export const isInvalid = (error: unknown): error is ApiError =>
   error instanceof ApiError && (error.status === 422 || error.status === 400) && !changesUid(error);
 /**
- * Whether a write that failed like this may have been executed, or may yet be: the server reports a
- * failure of its own, as after a time-out of its storage, or the response to a request that was
- * sent is lost.
+ * Whether a write that failed like this may have been, or may yet be, executed: the server reports
+ * its own failure, as a time-out of its storage, or the response to a sent request is lost.
  */
 export const mayBeExecuted = (error: unknown): error is ApiError | TransportError =>
   error instanceof ApiError ? error.status >= 500 : error instanceof TransportError && error.sent;

@@ -14,7 +14,7 @@ export interface EventDetails {
   /** Text for people, safe for every reader of Events in the namespace. */
   readonly message: string;
   /**
-   * Gives the Event a rate limit apart from the other Events about the object, so that these never
+   * Gives the Event a rate limit apart from other Events about the object, so that these never
    * crowd it out. Users rely on essential Events. Default false.
    */
   readonly essential?: boolean;
@@ -22,9 +22,8 @@ export interface EventDetails {
 
 export interface EventRecorderOptions extends Runtime {
   readonly client: KubeClient;
-  /** Name of the component that reports. */
   readonly component: string;
-  /** Share of the buffer that an Event about the object uses; default one for all. */
+  /** Groups objects by the part of the buffer that their Events share; default one group. */
   readonly shareOf?: (object: KubeObject) => string;
 }
 
@@ -42,10 +41,10 @@ interface Written {
   readonly count: number;
 }
 
-/** Maximum Events that wait to be written, of all shares and of one share. */
+/** Maximum Events that wait to be written, of all groups and of one group. */
 const maxBuffered = 2000;
 const maxBufferedPerShare = 500;
-/** Maximum Events that are written at once: one by one, an API server takes some 20 a second. */
+/** Maximum Events written at once: one by one, an API server takes some 20 a second. */
 const maxWriters = 4;
 /** Maximum objects, and maximum distinct Events, that the recorder remembers. */
 const maxRemembered = 4096;
@@ -61,9 +60,8 @@ const refillMs = 300_000;
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
-  /** By `keyOf`, in the order in which they came. */
+  /** Events by `keyOf`, in the order of arrival. */
   readonly #waiting = new Map<string, Recorded>();
-  /** Keys of the Events that writers write. */
   readonly #underWay = new Set<string>();
   readonly #buffer: Shares;
   readonly #written = recentlyUsed<Written>(maxRemembered);
@@ -159,7 +157,7 @@ export class EventRecorder {
     }
   }
 
-  /** The first Event that no writer writes: two writers of one Event would store it twice. */
+  /** Returns the first Event without a writer: two writers of one Event would store it twice. */
   #nextKey(): string | undefined {
     for (const key of this.#waiting.keys()) if (!this.#underWay.has(key)) return key;
     return undefined;
@@ -239,6 +237,6 @@ export class EventRecorder {
   }
 }
 
-/** Key of an Event: Events of one key are repetitions. */
+/** Returns the key of an Event. Events with one key are repetitions. */
 const keyOf = (uid: string, { type, reason, message }: EventDetails): string =>
   [uid, type, reason, message].join('\n');

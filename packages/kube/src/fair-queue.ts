@@ -40,20 +40,19 @@ interface Share<T> {
   readonly name: string;
   readonly items: Fifo<T>;
   taken: number;
-  /** The share has a place in the ring: an item of the share waits and may be taken. */
+  /** Whether the share is in the ring: one of its items waits and may be taken. */
   ready: boolean;
 }
 
 /**
- * A queue that serves shares round robin, and the items of one share in the order of their arrival.
- * A share with an available item gets its turn before any other share gets a second turn, so one
- * share delays another by at most one item of each share. Every call takes constant time, and the
- * queue keeps nothing about a share without items.
+ * Queue of items in groups, called shares. Serves the shares round robin, and the items of a share
+ * in the order of arrival, so one share delays another by at most one item of each share. Every
+ * call takes constant time, and the queue keeps nothing about a share without items.
  */
 export class FairQueue<T> {
   readonly #maxPerShare: number;
   readonly #shares = new Map<string, Share<T>>();
-  /** Shares in the order of their turns. */
+  /** Shares in the order in which they are served. */
   readonly #ring = new Fifo<Share<T>>();
   #size = 0;
 
@@ -61,12 +60,11 @@ export class FairQueue<T> {
     this.#maxPerShare = maxPerShare;
   }
 
-  /** Number of items that wait, including items of shares at their limit. */
+  /** Number of waiting items, including items of shares at their limit. */
   get size(): number {
     return this.#size;
   }
 
-  /** Number of known shares. */
   get shares(): number {
     return this.#shares.size;
   }
@@ -79,10 +77,7 @@ export class FairQueue<T> {
     this.#admit(share);
   }
 
-  /**
-   * Removes and returns the next item; undefined when no item waits or may be taken. The item
-   * counts against its share until `release`.
-   */
+  /** Takes the next item that may be taken, which counts against its share until `release`. */
   shift(): T | undefined {
     const share = this.#ring.shift();
     if (share === undefined) return undefined;

@@ -34,14 +34,11 @@ interface ListPage<T> {
 }
 
 /**
- * Maximum bytes of a page of more than one object. The client requests a larger page again with a
- * lower limit, so a list never takes more memory than this page and its copies.
+ * Maximum bytes of a page of several objects. The client requests a larger page again with a lower
+ * limit, so a list never takes more memory than this page and its copies.
  */
 const maxPageBytes = 16_777_216;
-/**
- * Returns the Accept header for a form of metadata alone. A server without support for this form
- * answers with the whole object.
- */
+/** Accepts metadata alone. A server without support for this answers with the whole object. */
 const accepting = (form: string): string =>
   `application/json;as=${form};g=meta.k8s.io;v=v1,application/json`;
 const metadataOnlyAccept = accepting('PartialObjectMetadata');
@@ -57,7 +54,7 @@ const maxWatchLineBytes = 8_388_608;
 /** Client of an API server over HTTP; no `managedFields` unless a `get` asks for them. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
-  /** Page sizes by plural and group, apart for metadata alone. */
+  /** Page sizes by plural and group, and separately for metadata alone. */
   readonly #pageSizes = new Map<string, PageSize>();
 
   constructor({ transport }: { readonly transport: Pick<Transport, 'call' | 'stream'> }) {
@@ -86,7 +83,7 @@ export class HttpKubeClient implements KubeClient {
     this.listMapped(resource, (object) => object, options);
 
   readonly listMapped: KubeClient['listMapped'] = async (resource, map, options = {}) => {
-    // The API server may compact the state of the list before the client has read the last page.
+    // The API server may compact the list's state before the client has read the last page.
     for (let attempt = 1; attempt <= maxPagedAttempts; attempt++) {
       try {
         return await this.#pages(resource, map, options);
@@ -185,7 +182,6 @@ export class HttpKubeClient implements KubeClient {
     });
   };
 
-  /** Makes a call whose response is an object. */
   async #stored<T extends KubeObject>(
     resource: Resource<T>,
     options: CallOptions,
@@ -281,8 +277,7 @@ export class HttpKubeClient implements KubeClient {
     } catch (error) {
       if (limit === undefined) throw error;
       const isTooLarge = error instanceof ResponseTooLargeError;
-      // A response that missed the deadline may be too large for the server, so the next list
-      // requests smaller pages.
+      // A late response may be too large for the server, so the next list requests smaller pages.
       const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
       if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
       throw error;
@@ -323,7 +318,7 @@ function withQuery(path: string, query: Query): string {
   return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
 }
 
-/** Path of a collection; an empty namespace: all namespaces, or a cluster-scoped kind. */
+/** Returns a collection's path. Without a namespace: all namespaces, or a cluster-scoped kind. */
 function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
   const root =
     resource.group === ''
@@ -346,10 +341,7 @@ function objectPath(
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/**
- * Returns a name as one path segment. An empty name, or a name such as `..`, would address another
- * object or a whole collection.
- */
+/** Returns one path segment. An empty name or `..` would address another object or a collection. */
 function segment(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/%]/.test(name))
     throw new RangeError(`not a name in a path: '${name}'`);

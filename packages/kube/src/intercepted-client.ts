@@ -2,13 +2,11 @@ import type { CallOptions, KubeClient } from './client.ts';
 import { TransportError } from './errors.ts';
 import type { LeaderElection } from './leader-election.ts';
 
-/** A call as an interceptor sees it. */
 export interface ClientCall {
   readonly verb: 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete' | 'createSubresource';
   readonly plural: string;
   /** Name of the object; undefined for a list and a creation. */
   readonly name: string | undefined;
-  /** The object that is to be created or updated. */
   readonly object?: object;
 }
 
@@ -19,7 +17,7 @@ export type Interceptor = <R>(
   run: (changed?: CallOptions) => Promise<R>,
 ) => Promise<R>;
 
-/** A client whose calls, other than watches, go through an interceptor. */
+/** A client whose calls, except watches, go through an interceptor. */
 export class InterceptedClient implements KubeClient {
   readonly #client: KubeClient;
   readonly #intercept: Interceptor;
@@ -95,8 +93,8 @@ type Fence = Pick<LeaderElection, 'assertLeading' | 'writeDeadlineMs' | 'writes'
 
 /**
  * Returns the client of a leader. Reads pass through. A write throws a NotLeadingError unless this
- * process is certain to hold the lease, both when the write is called and in the turn in which the
- * write is handed to a connection. The client abandons a write before another process can lead.
+ * process is certain to hold the lease, both when the write is called and in the turn in which it
+ * is handed to a connection. The client abandons a write before another process can lead.
  */
 export const fenced = (client: KubeClient, fence: Fence): KubeClient =>
   new InterceptedClient(client, ({ verb }, options, run) =>

@@ -13,17 +13,14 @@ export interface LoadedConnection {
 }
 
 export interface LoadConnectionOptions {
-  /**
-   * Path of a kubeconfig. Absent: the first that exists of the files of $KUBECONFIG,
-   * ~/.kube/config, and the service account of the pod.
-   */
+  /** Default: the first existing one of $KUBECONFIG, ~/.kube/config, the pod's service account. */
   readonly kubeconfig?: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Folder in which a pod finds its service account. */
   readonly serviceAccountFolder?: string;
 }
 
-/** No usable connection to an API server; the message is one line for a terminal. */
+/** No usable connection to an API server. The message is one line for a terminal. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 }
@@ -48,7 +45,7 @@ function kubeconfigFiles(
   environment: LoadConnectionOptions['environment'] = {},
 ): readonly string[] {
   if (explicit !== undefined) return [explicit];
-  // Missing files do not matter when KUBECONFIG lists several, as with kubectl.
+  // As with kubectl, missing files do not matter when KUBECONFIG lists several.
   const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
   if (named.length > 1) return named.filter((file) => existsSync(file));
   if (named.length === 1) return named;
@@ -94,8 +91,7 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
 }
 
 async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
-  // The import is dynamic because loading the module takes 150 ms, and only a kubeconfig needs the
-  // module.
+  // The import is dynamic because loading the module takes 150 ms, and only a kubeconfig needs it.
   const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
   const merged = new KubeConfig();
   for (const [index, file] of files.entries()) {
@@ -112,7 +108,7 @@ async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
   return merged;
 }
 
-/** Reads the user's credentials; a plugin runs if its last response is absent or expired. */
+/** Reads the user's credentials. A plugin runs if its last response is absent or expired. */
 async function credentials(
   config: KubeConfig,
   where: string,
@@ -153,8 +149,8 @@ async function fromServiceAccount(
       connection: {
         server: `https://${hostInUrl(host)}:${port}`,
         ca: await read('ca.crt'),
-        // The kubelet replaces the token before the token expires. The file is on tmpfs, so reading
-        // the file for every request costs less than watching the file.
+        // The kubelet replaces the token before it expires. The file is on tmpfs, so reading the
+        // file for every request costs less than watching the file.
         token: () => read('token'),
       },
       namespace: existsSync(join(folder, 'namespace')) ? await read('namespace') : 'default',

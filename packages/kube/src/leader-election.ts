@@ -17,32 +17,24 @@ import {
 export interface LeaderElectionOptions extends Runtime {
   /** Client for the Lease: not fenced, with connections that the leader's work does not use. */
   readonly client: KubeClient;
-  /** Namespace of the Lease. */
   readonly namespace: string;
   readonly name: string;
   /** Identity of this process, unique over all processes and time, unlike a host name. */
   readonly identity: string;
   /** Processes that hold the Lease together, all leading. Absent: one process holds it. */
   readonly members?: LeaseMembers;
-  /**
-   * Time after the last observed renewal during which other candidates leave the Lease alone;
-   * default 15 s. All candidates use the same value.
-   */
+  /** Time without a renewal after which others may take the Lease; default 15 s, equal for all. */
   readonly leaseDurationMs?: number;
   /** Maximum time after its last renewal during which a leader leads; default 10 s. */
   readonly renewDeadlineMs?: number;
-  /**
-   * Delay between renewals; default 2 s. Candidates poll two to four times as often, so that they
-   * soon see a released Lease.
-   */
+  /** Delay between renewals; default 2 s. Candidates poll 2–4 times as often, to see a release. */
   readonly retryPeriodMs?: number;
   /**
    * Starts the work of the leader. The signal is aborted when leading is over or about to end; the
-   * work then has to end, and the promise resolves when the work has ended. A promise that resolves
-   * earlier has no effect, and one that rejects ends leading.
+   * work then has to end, and the promise resolves when the work has ended. An earlier resolution
+   * has no effect, and a rejection ends leading.
    */
   readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
-  /** Called when the work of the leader has ended. */
   readonly onStoppedLeading?: () => void;
 }
 
@@ -98,7 +90,6 @@ export class LeaderElection {
     this.observed = new ObservedLease({ clock: options.clock, leaseDurationMs });
   }
 
-  /** Maximum duration of a write of the leader. */
   get writeDeadlineMs(): number {
     return this.#leaseDurationMs - this.#renewDeadlineMs;
   }
@@ -108,26 +99,26 @@ export class LeaderElection {
     return this.#options.clock.monotonic() < this.#leadingUntil;
   }
 
-  /** Throws a NotLeadingError unless this process leads; every write of a leader passes it. */
+  /** Throws a NotLeadingError unless this process leads. Every write of a leader calls it. */
   assertLeading(): void {
     if (!this.isLeading) throw new NotLeadingError(`${this.#options.identity} does not lead`);
   }
 
-  /** Writes of `fenced` clients; the Lease is released only when none can be executed any more. */
+  /** Writes of `fenced` clients. The Lease is released only when none can be executed any more. */
   get writes(): WriteLedger {
     return this.#writes;
   }
 
   /**
-   * Waits for the Lease, leads, and resolves when leading is over and the work of the leader has
-   * ended: the Lease was lost, the work failed, or the signal was aborted. An aborted signal
-   * releases the Lease at once. The caller may call `run` again afterwards.
+   * Waits for the Lease, leads, and resolves when leading is over and the leader's work has ended:
+   * the Lease was lost, the work failed, or the signal was aborted. An aborted signal releases the
+   * Lease at once. The caller may call `run` again afterwards.
    */
   run(signal: AbortSignal): Promise<void> {
     return this.#run(() => this.#acquire(signal), signal);
   }
 
-  /** The same with a single attempt: resolves at once when another process holds the Lease. */
+  /** Makes a single attempt: resolves at once when another process holds the Lease. */
   runOnce(signal: AbortSignal): Promise<void> {
     return this.#run(() => this.#attempt(signal), signal);
   }
@@ -174,8 +165,7 @@ export class LeaderElection {
     const work = this.#work(AbortSignal.any([lost.signal, ended.signal, signal])).then(() => {
       ended.abort(new Error('the work of the leader has ended'));
     });
-    // The leader renews the Lease until its work has ended, because another candidate must not
-    // start earlier.
+    // The leader renews the Lease until its work ends, so that no other candidate starts earlier.
     while (!over()) {
       await sleep(clock, this.#retryPeriodMs, AbortSignal.any([lost.signal, ended.signal])).catch(
         () => undefined,
@@ -191,7 +181,6 @@ export class LeaderElection {
     await this.#release(heldUntil);
   }
 
-  /** Resolves when the work has ended after its signal was aborted. */
   async #work(term: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     try {
@@ -237,7 +226,7 @@ export class LeaderElection {
         return !this.#isHeldByOther && (await this.#take(lease, signal));
       } catch (error) {
         if (!isConflict(error) && !isAlreadyExists(error)) throw error;
-        // Another member may have been faster, and each conflict is the renewal of one of them.
+        // Another member may have been faster; then each conflict is the renewal of a member.
         if (this.#options.members === undefined) return false;
       }
     }
@@ -276,8 +265,7 @@ export class LeaderElection {
       members === undefined
         ? lease.metadata
         : { ...lease.metadata, annotations: members.joined(lease) };
-    // The version in the Lease is the precondition, so a concurrent write of another candidate
-    // makes this update fail.
+    // The Lease's version is a precondition, so this update fails after another candidate's write.
     const stored = await client.update(
       leases,
       { ...lease, metadata, spec: this.#spec(lease.spec) },
@@ -290,14 +278,14 @@ export class LeaderElection {
   /** Releases the Lease to another candidate if no write of this process can arrive later. */
   async #release(heldUntil: number): Promise<void> {
     const { client, clock, members } = this.#options;
-    // Pending writes usually complete at once. For a write of unknown outcome, the leader waits
+    // Pending writes usually complete at once. After a write of unknown outcome, the leader waits
     // until the write can no longer be executed or the Lease has expired.
     while (this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil) {
       await sleep(clock, Math.min(settlePollMs, this.#writes.settledAt - clock.monotonic()));
     }
     while (clock.monotonic() < heldUntil) {
       try {
-        // Other members have written the Lease since.
+        // Other members may have written the Lease since.
         if (members !== undefined) this.#observe(await this.#read(new AbortController().signal));
         const { lease } = this.observed;
         if (lease === undefined || this.#isHeldByOther) return;
@@ -314,7 +302,7 @@ export class LeaderElection {
     }
   }
 
-  /** The Lease without a holder, or with the members that remain. */
+  /** Returns the Lease without a holder, or with the remaining members. */
   #released(lease: Lease): Lease {
     const { clock, members } = this.#options;
     const annotations = members?.left(lease);
@@ -333,7 +321,6 @@ export class LeaderElection {
     this.#options.members?.observe(lease);
   }
 
-  /** Identity that the Lease names while this process leads. */
   get #holder(): string {
     return this.#options.members?.holder ?? this.#options.identity;
   }

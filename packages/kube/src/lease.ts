@@ -9,7 +9,6 @@ interface Holding {
   readonly clock: Clock;
 }
 
-/** Returns the spec of a Lease that the holder takes or renews. */
 export function heldSpec(before: Lease['spec'], { holder, durationMs, clock }: Holding): LeaseSpec {
   const kept = before?.holderIdentity === holder;
   const now = kept ? laterMicroTime(clock, before.renewTime) : microTime(clock);
@@ -23,7 +22,6 @@ export function heldSpec(before: Lease['spec'], { holder, durationMs, clock }: H
   };
 }
 
-/** Returns the spec of a Lease that its holder releases. */
 export function releasedSpec(before: Lease['spec'], clock: Clock): LeaseSpec {
   const now = microTime(clock);
   return {
@@ -40,9 +38,8 @@ const microTime = (clock: Clock): string =>
   `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;
 
 /**
- * Returns a MicroTime that is later than `previous`: by the clock, or by a microsecond where the
- * clock is not ahead. Two renewals of one holder have different records therefore, and every
- * observer notices each of them.
+ * Returns a MicroTime later than `previous`: by the clock, or by a microsecond if the clock is not
+ * ahead. Two renewals of one holder therefore differ, and every observer notices each of them.
  */
 function laterMicroTime(clock: Clock, previous: string | undefined): string {
   const now = microTime(clock);
@@ -58,7 +55,7 @@ const microsecondsOf = (time = ''): number =>
 
 interface ObservedLeaseOptions {
   readonly clock: Clock;
-  /** Time without a change after which a Lease without a duration of its own has expired. */
+  /** Time without a change after which a Lease without its own duration has expired. */
   readonly leaseDurationMs: number;
 }
 
@@ -119,8 +116,8 @@ export class WriteLedger {
 
   /**
    * Records the start of a write. The client calls `sent` each time that it hands the write to a
-   * connection, possibly after a wait: the deadline of the write counts from then. The client calls
-   * `ended` once, and says whether the outcome is known.
+   * connection, possibly after a wait: the write's deadline counts from then. The client calls
+   * `ended` once, and reports whether the outcome is known.
    */
   begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
     let until = 0;
@@ -152,7 +149,7 @@ interface LeaseMembersOptions {
   readonly annotation: string;
   /** Identity of this process, unique over all processes and all time. */
   readonly identity: string;
-  /** Time without a renewal after which a member no longer counts. Default 15 s. */
+  /** Time without a renewal after which a member no longer counts; default 15 s. */
   readonly leaseDurationMs?: number;
   readonly clock: Clock;
 }
@@ -164,10 +161,9 @@ interface Member {
 }
 
 /**
- * The processes that hold one Lease together. Each member renews the Lease by itself and counts its
- * renewals in an annotation, so that the others know which members live. A member that renews
- * within its own deadline is certain that no other holder has taken the Lease, as the only holder
- * of a Lease is.
+ * The processes that hold one Lease together. Each member renews the Lease itself and counts its
+ * renewals in an annotation, by which the others know which members are live. A member that renews
+ * within its own deadline is certain that no other holder has taken the Lease, like a sole holder.
  */
 export class LeaseMembers {
   readonly #options: LeaseMembersOptions;
@@ -184,7 +180,7 @@ export class LeaseMembers {
     return this.#options.holder;
   }
 
-  /** Identities of the members that live, in the order of their names. */
+  /** Identities of the live members, sorted by name. */
   get live(): readonly string[] {
     const now = this.#options.clock.monotonic();
     return [...this.#members]
@@ -210,7 +206,7 @@ export class LeaseMembers {
 
   /**
    * Returns the annotations of an observed Lease that this process leaves; undefined when no other
-   * member lives, so that the Lease has no holder any more.
+   * member is live, so that the Lease has no holder any more.
    */
   left(lease: Lease): Readonly<Record<string, string>> | undefined {
     return this.#others().length === 0 ? undefined : this.#annotations(lease, {});
@@ -230,7 +226,7 @@ export class LeaseMembers {
     return { ...lease?.metadata.annotations, [this.#options.annotation]: JSON.stringify(members) };
   }
 
-  /** Members by the annotation. The members of another holder are no members of this one. */
+  /** Returns the members of the annotation. Those of another holder do not count. */
   #stored(lease: Lease | undefined): readonly (readonly [string, number])[] {
     const text = lease?.metadata.annotations?.[this.#options.annotation];
     if (text === undefined || lease?.spec?.holderIdentity !== this.#options.holder) return [];

@@ -1,6 +1,6 @@
 import type { V1ObjectMeta } from '@kubernetes/client-node';
 
-/** A client-node model as JSON has it: timestamps are strings, and every field is read-only. */
+/** A client-node model as in JSON: timestamps are strings, and every field is read-only. */
 export type Wire<T> = T extends Date
   ? string
   : T extends object
@@ -11,14 +11,13 @@ export type Wire<T> = T extends Date
 export const timestampOf = (nowMs: number): string =>
   `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
-/** Metadata of a stored object; `NewObject` is the type of one that is not stored yet. */
+/** Metadata of a stored object. `NewObject` is the type of an object not yet stored. */
 export interface ObjectMeta extends Wire<
   Omit<V1ObjectMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'>
 > {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Creation time in RFC 3339, in whole seconds. */
   readonly creationTimestamp: string;
 }
 
@@ -43,13 +42,12 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-/** An object to create, with a `name` or a `generateName`; the server fills in the rest. */
+/** An object to create, with a `name` or a `generateName`. The server fills in the rest. */
 export type NewObject<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<ObjectMeta>;
   readonly status?: unknown;
 };
 
-/** Properties of a kind that a client needs. */
 export interface ResourceDefinition<T extends KubeObject> {
   /** API group; '' for the core group. */
   readonly group: string;
@@ -65,7 +63,7 @@ export const apiVersionOf = (
   resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'version'>,
 ): string => (resource.group === '' ? resource.version : `${resource.group}/${resource.version}`);
 
-/** An alias, because TypeScript does not assign an interface to a type with an index. */
+/** A type alias, because TypeScript does not assign an interface to a type with an index. */
 export type OwnerReference = {
   readonly apiVersion: string;
   readonly kind: string;
@@ -89,25 +87,19 @@ export const ownerReferenceTo = (
 export const isOwnedBy = (object: KubeObject, owner: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
 
-/** Returns whether no request has deleted the object, which may exist for minutes after that. */
+/** Whether no request has deleted the object, which may still exist for minutes after that. */
 export const isLive = ({ metadata }: Pick<KubeObject, 'metadata'>): boolean =>
   metadata.deletionTimestamp === undefined;
 
 type Versioned = { readonly metadata: Pick<ObjectMeta, 'resourceVersion'> };
 
-/**
- * Compares two versions of one object, or of two objects of one resource. Versions are decimal
- * numbers without leading zeros and may exceed the precision of a double.
- */
+/** Compares versions of one resource: decimal numbers that may exceed a double's precision. */
 export const isNewerVersion = (one: Versioned, other: Versioned): boolean => {
   const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
   return version.length === before.length ? version > before : version.length > before.length;
 };
 
-/**
- * Formats a duration as kubectl shows ages (apimachinery `duration.HumanDuration`): 45s, 3m12s,
- * 15m, 5h30m, 3d4h, 12d, 2y30d.
- */
+/** Formats a duration as kubectl (apimachinery `duration.HumanDuration`): 45s, 3m12s, 2y30d. */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
   if (seconds < -1) return '<invalid>';
@@ -129,7 +121,7 @@ export function humanDuration(ms: number): string {
 const withRest = (whole: number, unit: string, rest: number, restUnit: string): string =>
   rest === 0 ? `${whole}${unit}` : `${whole}${unit}${rest}${restUnit}`;
 
-/** Formats the age of a timestamp; `<unknown>` when there is no timestamp. */
+/** Formats the age of a timestamp; `<unknown>` without a timestamp. */
 export function ageOf(timestamp: unknown, nowMs: number): string {
   const time = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN;
   return Number.isNaN(time) ? '<unknown>' : humanDuration(nowMs - time);

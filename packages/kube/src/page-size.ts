@@ -1,7 +1,4 @@
-/**
- * Target size of a page. A few pages in memory at once, as bytes, as text and parsed, do not
- * endanger a process of 512 MiB.
- */
+/** Target size of a page. A few pages in memory do not endanger a process of 512 MiB. */
 const targetPageBytes = 8_388_608;
 const initialLimit = 100;
 export const maxLimit = 500;
@@ -21,14 +18,13 @@ export class PageSize {
     return this.#limit;
   }
 
-  /** Records the number of objects and the bytes of a page. */
   record(objects: number, bytes: number): void {
     if (objects === 0 || bytes === 0) return;
     const fitting = Math.floor((targetPageBytes * objects) / bytes);
     this.#limit = Math.max(1, Math.min(fitting, this.#limit * maxGrowthFactor, maxLimit));
   }
 
-  /** Lowers the limit after a page too large or slow; false when the limit is 1 already. */
+  /** Lowers the limit after a page too large or slow. Returns false when the limit is 1 already. */
   shrink(): boolean {
     if (this.#limit === 1) return false;
     this.#limit = Math.max(1, Math.floor(this.#limit / shrinkFactor));

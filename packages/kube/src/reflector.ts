@@ -10,7 +10,7 @@ import { IndexedStore, type Indexers, type Store } from './store.ts';
 /** Reason why a list or a watch starts over, a label of metrics. */
 type RestartCause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
-/** The end of a watch other than the end of its timeout. */
+/** A watch ended other than by its timeout. */
 class WatchFailure extends Error {
   override readonly name = 'WatchFailure';
   readonly reason: RestartCause;
@@ -35,8 +35,8 @@ function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
 
 /**
  * - observed: the API server has reported the deletion.
- * - assumed: a list lacks the object, or its schema is not known any more. The API server may have
- *   been restored from a backup, so that the object was never deleted.
+ * - assumed: a list lacks the object, or its schema is no longer known. The object may still
+ *   exist, if the API server was restored from a backup.
  */
 export type Finality = 'observed' | 'assumed';
 
@@ -58,22 +58,19 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Runt
   /** Absent: all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
-  /** Indexers of the store. */
   readonly indexers?: Indexers<T>;
   /**
-   * Maximum time without an event, after which the reflector treats the watch as dead and restarts
-   * it; default 150 s. API servers send a bookmark about every minute, so two bookmarks are missing
-   * then.
+   * Maximum time without an event, after which the reflector restarts the watch; default 150 s. API
+   * servers send a bookmark about every minute, so two bookmarks are missing then.
    */
   readonly silenceMs?: number;
 }
 
 /**
  * Converts each object of a list or a watch into the object that the store holds, like client-go's
- * SetTransform, and removes parts that take memory and that no reader of the store needs. The
- * reflector calls the transform for accepted objects, once for each version and page by page, so
- * that at most one page of whole objects is in memory. The transform is pure and keeps namespace,
- * name, uid and resourceVersion.
+ * SetTransform, and removes parts that take memory and that no reader of the store needs. Called
+ * for accepted objects, once for each version and page by page, so that at most one page of whole
+ * objects is in memory. The transform is pure and keeps namespace, name, uid and resourceVersion.
  */
 type Transform<S, T> = (object: S) => T;
 
@@ -87,15 +84,12 @@ export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = C
 const backoff: BackoffOptions = { baseMs: 800, capMs: 30_000, jitter: 1 };
 const healthyMs = 120_000;
 
-/**
- * Minimum duration of a healthy watch. A watch that ends earlier without an event is a fault of the
- * server, not the end of its timeout.
- */
+/** Minimum duration of a watch. A shorter one without an event is a fault of the server. */
 const shortWatchMs = 1000;
 
 /** How current a store is. */
 export interface Freshness {
-  /** Time since the last list or event; bookmarks count. Undefined before the first list. */
+  /** Time since the last list or event, including bookmarks. Undefined before the first list. */
   readonly newsAgeMs: number | undefined;
   /** Whether the list or the watch has failed since, so that changes may be missing. */
   readonly isInterrupted: boolean;
@@ -103,8 +97,7 @@ export interface Freshness {
 
 /**
  * Keeps a store equal to the state of the API server with a list and a watch that continues from
- * the list, and retries every failure. The reflector ignores objects with an unknown schema as if
- * they did not exist.
+ * the list, and retries every failure. Objects with an unknown schema are ignored.
  * @typeParam S Objects as the API server sends them.
  * @typeParam T Objects as the store holds them.
  */
@@ -117,8 +110,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   readonly #firstSync = Promise.withResolvers<undefined>();
   /** Version of each rejected object by uid, so that the reflector logs each version once. */
   #refused = new Map<string, string>();
-  // The array is copied on change: a handler that is added during a notification has received the
-  // current objects already.
+  // Changes copy the array: a handler added during a notification already has the current objects.
   #handlers: readonly Handler<T>[] = [];
   #running: Promise<void> | undefined;
   #synced = false;
@@ -131,11 +123,11 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   constructor(options: ReflectorOptions<S, T>) {
     this.#options = options;
     const { transform }: { readonly transform?: Transform<S, T> } = options;
-    // The type of the options guarantees that S is a T where there is no transform.
+    // The type of the options guarantees that S is a T if there is no transform.
     this.#transform = transform ?? ((object) => object as unknown as T);
     this.#logger = options.logger.child({ resource: options.resource.plural });
     this.#store = new IndexedStore(options.indexers);
-    // The rejection is handled here for the case that no caller waits for the first list.
+    // The handler avoids an unhandled rejection if no caller waits for the first list.
     this.#firstSync.promise.catch(() => undefined);
   }
 
@@ -155,9 +147,9 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   }
 
   /**
-   * Adds a handler. The handler receives `added` for every present object before this method
-   * returns. The reflector logs an error that a handler throws, and the other handlers are not
-   * affected. Returns a function that removes the handler.
+   * Adds a handler, which receives `added` for every present object before this method returns. An
+   * error that a handler throws is logged and does not affect other handlers. Returns a function
+   * that removes the handler.
    */
   addHandler(handler: Handler<T>): () => void {
     this.#handlers = [...this.#handlers, handler];
@@ -171,7 +163,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when stopped: the store keeps its content, and handlers get no more calls. */
+  /** Resolves when stopped. The store keeps its content, and handlers get no more calls. */
   async stop(): Promise<void> {
     const reason = new Error(`the reflector of ${this.#options.resource.plural} was stopped`);
     this.#abort.abort(reason);
@@ -179,7 +171,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     await this.#running;
   }
 
-  /** Resolves when `hasSynced`; rejects when stopped earlier, or with the reason of the signal. */
+  /** Resolves when `hasSynced`. Rejects when stopped earlier, or with the reason of the signal. */
   async synced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) {
       await this.#firstSync.promise;
@@ -253,7 +245,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     };
   }
 
-  /** Version to continue from when the server ends the stream; throws a WatchFailure otherwise. */
+  /** Returns the version to continue from after the stream's end. Throws a WatchFailure. */
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();
@@ -364,8 +356,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#isInterrupted = true;
     if (clock.monotonic() - this.#beganAt >= healthyMs) this.#failures = 0;
     this.#failures++;
-    // An expired version is normal after a long interruption, and a new list resolves it, so the
-    // first one needs no delay.
+    // An expired version is normal after a long interruption, so the first new list has no delay.
     const delayMs =
       cause === 'expired' && this.#failures === 1
         ? 0

@@ -29,9 +29,9 @@ const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
 /**
- * One request and its response on a pooled connection. A RoundTrip uses undici's `dispatch` rather
- * than `request`, because `request` hides the turn in which a request is written to a socket (a
- * request may queue for a connection for long), and whether a failed request had been written.
+ * One request and its response on a pooled connection. Uses undici's `dispatch` rather than
+ * `request`, which hides the turn in which a request is written to a socket (a request may queue
+ * for a connection for long), and whether a failed request had been written.
  */
 class RoundTrip implements Dispatcher.DispatchHandler {
   readonly #options: RoundTripOptions;
@@ -58,7 +58,7 @@ class RoundTrip implements Dispatcher.DispatchHandler {
       this.#onAbort();
     } else {
       signal.addEventListener('abort', this.#onAbort, { once: true });
-      // The transport enforces deadlines with its own clock, so the timeouts of undici are off.
+      // The transport enforces deadlines with its own clock, so undici's timeouts are off.
       dispatcher.dispatch(
         {
           method,
@@ -77,8 +77,7 @@ class RoundTrip implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // The caller of a request that failed in the queue has its error already, so the request must
-    // not be sent any more.
+    // The caller of a request that failed in the queue has its error, so the request is not sent.
     if (this.#failure !== undefined) {
       controller.abort(this.#failure);
       return;
@@ -139,7 +138,7 @@ class RoundTrip implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Records the first failure; later failures are consequences of the first. */
+  /** Records the first failure. Later failures are consequences of the first. */
   #fail(failure: Error): void {
     if (this.#failure !== undefined || this.#ended) return;
     this.#failure = failure;
@@ -168,9 +167,6 @@ class RoundTrip implements Dispatcher.DispatchHandler {
   }
 }
 
-/**
- * Resolves with the status and headers of the response, whatever the status. Throws a
- * TransportError, or the error that `beforeSend` has thrown.
- */
+/** Resolves with the response of any status. Throws a TransportError, or `beforeSend`'s error. */
 export const roundTrip = (options: RoundTripOptions): Promise<HttpResponse> =>
   new RoundTrip(options).run();

@@ -6,11 +6,11 @@ type Operation =
   | { readonly op: 'remove'; readonly path: string };
 
 /**
- * Returns the JSON patch that replaces the status of an object of this version; the API server
+ * Returns the JSON patch that replaces the status of an object of this version. The API server
  * answers 409 when the stored version differs.
- * @param from Status of the same version in a cache, from which the new status was computed. The
- * patch holds only the differences, so fields of objects at any depth that both statuses lack keep
- * their stored values. Arrays are written whole. Absent: the patch replaces the whole status.
+ * @param from Cached status of the same version, from which the new status was computed. The patch
+ * has only the differences, so fields that both statuses lack, at any depth, keep their stored
+ * values. Arrays are written whole. Absent: the patch replaces the whole status.
  */
 export function statusPatch(resourceVersion: string, status: object, from?: object): JsonPatch {
   // A JSON patch that replaces the version requires this version to be stored.

@@ -7,7 +7,7 @@ export interface Store<T extends KubeObject> {
   get(namespace: string, name: string): T | undefined;
   /** Returns a snapshot: later changes create a new array and leave this one unchanged. */
   list(): readonly T[];
-  /** Returns a snapshot of the objects to which the indexer of this name has given this value. */
+  /** Returns a snapshot of the objects with this value in the named index. */
   byIndex(index: string, value: string): readonly T[];
   readonly size: number;
 }
@@ -17,18 +17,18 @@ export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string
 
 const nothing: readonly never[] = [];
 
-/** Entry of an object while it exists; it always holds the newest state. */
+/** Entry of an object while it exists. The entry always has the newest state. */
 interface Entry<T> {
   object: T;
   /** Buckets that hold the entry, in the order of the indexers. */
   buckets: readonly Bucket<T>[];
 }
 
-/** Entries, with the last returned array of their objects as long as that array is current. */
+/** Entries, with the last returned array of their objects while that array is current. */
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  /** Only entry of a bucket that never held two, as most: a set would take 200 bytes. */
+  /** The only entry of a bucket that never had two, as most: a set would take 200 bytes. */
   #only: Entry<T> | undefined;
   #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;
@@ -42,7 +42,7 @@ class Bucket<T> {
     return this.#entries?.size ?? (this.#only === undefined ? 0 : 1);
   }
 
-  /** Adds an entry. An entry that the bucket already holds keeps its position. */
+  /** Adds an entry. An entry that the bucket already has keeps its position. */
   add(entry: Entry<T>): void {
     if (this.#entries !== undefined) this.#entries.add(entry);
     else if (this.#only === undefined) this.#only = entry;
@@ -82,8 +82,8 @@ interface Index<T> {
 
 /**
  * Objects by namespace and name, and by the values of indexers. Changes take constant time, and a
- * change that leaves the values of an object the same does not touch the indexes. The store builds
- * an array of several objects on request, and again only after a change.
+ * change that leaves an object's values the same does not touch the indexes. The array of several
+ * objects is built on request, and again only after a change.
  */
 export class IndexedStore<T extends KubeObject> implements Store<T> {
   readonly #indexes: readonly Index<T>[];
@@ -117,11 +117,9 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     return found.buckets.get(value)?.list() ?? nothing;
   }
 
-  /** Adds an object, or replaces the object of the same name. */
   set(object: T): void {
     const { namespace = '', name, uid } = object.metadata;
-    // All indexers run before any change, so that an indexer that throws leaves no partially
-    // indexed object.
+    // All indexers run before any change, so an indexer that throws leaves no partial index.
     const values = this.#indexes.map(({ valuesOf }) => valuesOf(object));
     let names = this.#byName.get(namespace);
     let entry = names?.get(name);
@@ -143,7 +141,6 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     else this.#move(entry, values);
   }
 
-  /** Returns the removed object. */
   delete(namespace: string, name: string): T | undefined {
     const names = this.#byName.get(namespace);
     const entry = names?.get(name);
@@ -173,8 +170,7 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     );
     for (const bucket of buckets) bucket.add(entry);
     this.#leave(entry, buckets);
-    // The copy has capacity for its elements alone, whereas the array of flatMap has capacity for
-    // more than ten others.
+    // The copy has exactly the capacity of its elements; flatMap's array has more than ten others.
     entry.buckets = buckets.slice();
   }
 
@@ -207,10 +203,10 @@ interface Ahead<T> {
 }
 
 /**
- * A cache together with the newer versions that were written or read while the cache is behind,
- * like the MutationCache of client-go, because the API server rejects a write that is based on an
- * older version. An object that the cache lacks is gone, unless it was created within the last
- * second: a reconcile in between would ask the API server for it, or create it again.
+ * A cache with newer versions that were written or read while the cache is behind, like client-go's
+ * MutationCache, because the API server rejects a write that is based on an older version. An
+ * object that the cache lacks is gone, unless it was created within the last second: a reconcile in
+ * between would ask the API server for it, or create it again.
  */
 export class NewestStore<T extends KubeObject> {
   readonly #cache: Pick<Store<T>, 'get'>;
@@ -223,7 +219,6 @@ export class NewestStore<T extends KubeObject> {
     this.#clock = clock;
   }
 
-  /** Number of objects that are kept beside the cache. */
   get size(): number {
     return this.#ahead.size;
   }
@@ -234,7 +229,7 @@ export class NewestStore<T extends KubeObject> {
     const ahead = this.#ahead.get(key);
     if (ahead === undefined) return cached;
     const { object, createdAt = -Infinity } = ahead;
-    // The object was deleted and recreated; the cache learns of both events in order.
+    // The object was deleted and recreated. The cache learns of both events in order.
     if (cached === undefined)
       return this.#clock.monotonic() - createdAt < unseenMs ? object : undefined;
     if (isNewerVersion(object, cached)) return object;
@@ -251,9 +246,7 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /**
-   * Records an object that was just created, unless the cache shows it or it is recorded already.
-   */
+  /** Records an object that was just created, unless the cache shows it or it is recorded. */
   created(object: T | undefined): void {
     if (object === undefined) return;
     const { namespace = '', name } = object.metadata;
@@ -262,7 +255,7 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /** Checks the oldest entries, because no caller may read an object again after its last write. */
+  /** Checks the oldest entries, because callers may never read an object after its last write. */
   #sweep(): void {
     let left = maxSweptEntries;
     for (const [key, ahead] of this.#ahead) {

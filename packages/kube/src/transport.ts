@@ -14,7 +14,7 @@ import { roundTrip, type HttpResponse } from './round-trip.ts';
 export interface Connection {
   /** URL of the server: `https:`, or `http:` for loopback. A path before `/api` is kept. */
   readonly server: string;
-  /** Bearer token; a function is called before every request, for a token replaced on disk. */
+  /** Bearer token. A function is called before every request, for a token replaced on disk. */
   readonly token?: string | (() => Promise<string>) | undefined;
   /** Certificates and key in PEM. */
   readonly ca?: string | undefined;
@@ -31,7 +31,6 @@ export interface TransportRequest {
   /** Plural of the resource, a label of metrics. */
   readonly resource: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Path with the query. */
   readonly path: string;
   readonly body?: unknown;
   /** Media type of the body; default application/json. */
@@ -43,16 +42,10 @@ export interface TransportRequest {
   readonly beforeSend?: (() => void) | undefined;
   /** Bytes beyond which a ResponseTooLargeError is thrown; default that of the transport. */
   readonly maxResponseBytes?: number | undefined;
-  /** Called with the number of bytes of a complete response. */
   readonly onResponseBytes?: ((bytes: number) => void) | undefined;
-  /**
-   * Joins the chunks of a response into bytes that the transport decodes and does not use
-   * afterwards; default: concatenation.
-   */
+  /** Joins response chunks into bytes that the transport only decodes; default: concatenation. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
-  /**
-   * Parses the text of a 2xx response; throws for any other text than JSON. Default: JSON.parse.
-   */
+  /** Parses the text of a 2xx response. Throws for text that is not JSON. Default: JSON.parse. */
   readonly parse?: ((text: string) => unknown) | undefined;
 }
 
@@ -60,11 +53,11 @@ export interface TransportOptions extends RuntimeOptions {
   readonly connection: Connection;
   /** Maximum duration of a call with its retries, or of the start of a watch; default 10 s. */
   readonly deadlineMs?: number;
-  /** Maximum connections for calls; default 16. Watches have connections of their own. */
+  /** Maximum connections for calls; default 16. Watches have their own connections. */
   readonly connections?: number;
   /** Maximum bytes of a response; a larger response fails. Default 64 MiB. */
   readonly maxResponseBytes?: number;
-  /** Dispatcher for all requests in place of own connections, for a simulated network. */
+  /** Dispatcher for all requests instead of own connections, for a simulated network. */
   readonly dispatcher?: Dispatcher;
 }
 
@@ -73,8 +66,8 @@ const maxAttempts = 5;
 const backoff: BackoffOptions = { baseMs: 50, capMs: 5000, factor: 3, jitter: 0.5 };
 
 /**
- * Statuses after which the transport retries a read. 429 means that the server has not executed the
- * request, and every verb is retried.
+ * Statuses after which the transport retries a read. After 429, the server has not executed the
+ * request, so every verb is retried.
  */
 const transientStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
 
@@ -112,8 +105,7 @@ export class Transport {
       },
     };
     this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });
-    // The pool is unlimited: a watch occupies its connection, and a watch that waits for a
-    // connection would receive no events.
+    // The pool is unlimited, because a watch that waits for a connection would receive no events.
     this.#watches = dispatcher ?? new Pool(url.origin, { ...pool, connections: null });
   }
 
@@ -128,7 +120,7 @@ export class Transport {
     });
   }
 
-  /** Body of a 2xx as it arrives, until `request.signal`; throws like `call`, also when read. */
+  /** Returns the body of a 2xx as it arrives, until `request.signal`. Throws like `call`. */
   async stream(
     request: TransportRequest & { readonly signal: AbortSignal },
   ): Promise<AsyncIterable<Uint8Array>> {
@@ -153,7 +145,6 @@ export class Transport {
     });
   }
 
-  /** Closes every connection and ends the requests on it. */
   async close(): Promise<void> {
     const reason = new TransportError('the transport was closed');
     await Promise.all([this.#calls.destroy(reason), this.#watches.destroy(reason)]);
@@ -177,8 +168,7 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // A watch closes its connection at its end. A kept connection would remain idle when the next
-      // watch has already opened its own.
+      // A watch closes its connection. Kept, it would stay idle: the next watch has its own.
       closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,
@@ -285,10 +275,7 @@ function parseResponse(text: string, { parse = JSON.parse }: TransportRequest): 
   }
 }
 
-/**
- * Creates the error of a response. Proxies and load balancers before an API server answer without a
- * Status; the text then serves as the message.
- */
+/** Creates the error of a response. Without a Status, as of a proxy, its text is the message. */
 function apiError(response: HttpResponse, text: string): ApiError {
   const retryAfter = response.headers['retry-after'];
   const seconds =
@@ -304,7 +291,7 @@ function statusBody(status: number, text: string): StatusBody {
     if (typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'Status')
       return body as StatusBody;
   } catch {
-    // A text that is not JSON is handled like JSON other than a Status.
+    // Text that is not JSON is treated as JSON other than a Status.
   }
   return text === '' ? {} : { message: `API server answered ${status}: ${text.slice(0, 200)}` };
 }

@@ -58,8 +58,8 @@ function parseLine(line: string): RawEvent {
 const eventObject = (event: unknown): unknown => (event as Partial<RawEvent>).object;
 
 /**
- * Parses the JSON of an object whose `managedFields`, which a reader must not use, may have been
- * replaced. Throws a SyntaxError for a text that is not JSON.
+ * Parses the JSON of an object, and may replace its `managedFields`, which readers must not use.
+ * Throws a SyntaxError for invalid JSON.
  */
 export const parseObject = (json: string): unknown => parseAbridged(json, (object) => object);
 
@@ -85,7 +85,7 @@ function parseAbridged(json: string, objectOf: (parsed: unknown) => unknown): un
       const parsed: unknown = JSON.parse(`${json.slice(0, start)}${placeholder}${json.slice(end)}`);
       if (hasPlaceholder(objectOf(parsed))) return parsed;
     } catch {
-      // The whole JSON decides whether it is valid.
+      // The parse of the whole JSON decides whether it is valid.
     }
   return JSON.parse(json);
 }
@@ -100,9 +100,9 @@ const newline = 0x0a;
 
 /**
  * Yields whole lines from chunks of UTF-8 that may end anywhere, even within a character. Each
- * buffer holds all lines that lie within one chunk, so that the reader decodes them at once, and
- * ends with a newline, except for the bytes after the last newline. Throws a TransportError for a
- * line longer than `maxLineBytes`.
+ * buffer has all lines within one chunk, so that the reader decodes them at once, and ends with a
+ * newline, except for the bytes after the last newline. Throws a TransportError for a line longer
+ * than `maxLineBytes`.
  */
 export async function* wholeLines(
   chunks: AsyncIterable<Uint8Array>,
@@ -132,10 +132,7 @@ export async function* wholeLines(
   if (bytes > 0) yield Buffer.concat(parts);
 }
 
-/**
- * Yields the lines of a text without newlines and without empty lines. The lines are slices: a
- * retained line retains the whole text.
- */
+/** Yields the nonempty lines of a text as slices: a retained line retains the whole text. */
 export function* linesOf(text: string): Generator<string, void, undefined> {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
@@ -145,10 +142,7 @@ export function* linesOf(text: string): Generator<string, void, undefined> {
   if (start < text.length) yield text.slice(start);
 }
 
-/**
- * A buffer for reuse. The garbage collector runs for every 64 MiB of new buffers, however
- * short-lived the buffers are.
- */
+/** A reusable buffer. Every 64 MiB of new buffers start the garbage collector. */
 export class ScratchBuffer {
   #bytes = Buffer.alloc(0);
 

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { FairQueue, Fifo } from './fair-queue.ts';
 
 export interface WorkqueueOptions<K extends string = string> {
-  /** Share of a key each time that it starts to wait. Absent: one share of all keys. */
+  /** Group of a key, determined each time that it starts to wait. Absent: one group of all keys. */
   readonly shareOf?: (key: K) => string;
   /** Maximum keys of one share that workers process at once; default unlimited. */
   readonly maxPerShare?: number;
@@ -28,17 +28,16 @@ interface Item<K> {
 
 /**
  * The queue of a controller, with the semantics of client-go's util/workqueue:
- * - One worker at a time processes a key. A key that is added meanwhile is processed again after
- *   `done`.
+ * - One worker at a time processes a key. A key added meanwhile is processed again after `done`.
  * - A waiting key that is added again is processed once.
- * - Shares take turns round robin, and within a share the order is first come, first served. With
+ * - Shares are served round robin, and within a share the order is first come, first served. With
  *   one share, the default, this is the order of client-go.
  * - A key that is added twice with a delay keeps the earlier time.
  */
 export class Workqueue<K extends string> {
   readonly #options: WorkqueueOptions<K>;
   readonly #backoff: BackoffOptions;
-  /** All about each key in one map, because lookups dominate the cost with many keys. */
+  /** One map has everything about a key, because lookups dominate the cost with many keys. */
   readonly #items = new Map<K, Item<K>>();
   readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
@@ -77,9 +76,9 @@ export class Workqueue<K extends string> {
   }
 
   /**
-   * Adds the key after a delay of at least a millisecond: what is left of an interval may be so
-   * little that a sum with the present time does not grow, and the caller would wait again at once.
-   * At once where the delay is not positive.
+   * Adds the key after a delay of at least a millisecond, because the rest of an interval may be
+   * too small to increase the present time, and the caller would wait again at once. Adds the key
+   * at once if the delay is not positive.
    */
   addAfter(key: K, delayMs: number): void {
     if (this.#shutDown) return;
@@ -121,10 +120,7 @@ export class Workqueue<K extends string> {
     return this.#failures.get(key) ?? 0;
   }
 
-  /**
-   * Resolves with the next key as soon as there is one; the worker has to call `done` afterwards.
-   * Undefined: the queue is shut down, and the worker ends.
-   */
+  /** Resolves with the next key, which the worker marks `done`. Undefined after `shutDown`. */
   get(): Promise<K | undefined> {
     const item = this.#queue.shift();
     if (item !== undefined) {
@@ -137,7 +133,6 @@ export class Workqueue<K extends string> {
     });
   }
 
-  /** Marks the key as processed. */
   done(key: K): void {
     const item = this.#items.get(key);
     if (item?.processing !== true) return;
@@ -150,10 +145,7 @@ export class Workqueue<K extends string> {
     this.#settleIdle();
   }
 
-  /**
-   * Accepts and returns no further keys, and drops the waiting keys. Resolves when `done` was
-   * called for every key in process.
-   */
+  /** Accepts no keys, drops waiting ones, and resolves after `done` for every key in process. */
   shutDown(): Promise<void> {
     this.#shutDown = true;
     for (const { timer } of this.#delayed.values()) timer.cancel();
@@ -179,7 +171,6 @@ export class Workqueue<K extends string> {
     if (item.dirtySince !== undefined) this.#options.onDepth?.(this.#queue.size);
   }
 
-  /** Gives available items to waiting workers. */
   #serve(): void {
     while (this.#getters.size > 0) {
       const item = this.#queue.shift();

@@ -21,7 +21,7 @@ import { SqliteJournal } from './storage/sqlite-journal.ts';
 export interface ControlPlaneOptions extends Runtime {
   /** A file keeps every acknowledged write, even when the process is killed. */
   readonly storage: { readonly file: string } | 'memory';
-  /** Maximum number of latest changes from which a watch can start; default 10 000. */
+  /** Maximum number of recent changes from which a watch can start; default 10 000. */
   readonly logCapacity?: number;
   /** Maximum number of unread events before a watch is closed; default 10 000. */
   readonly maxWatchBacklog?: number;
@@ -72,7 +72,7 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /** Answers once all that the answer contains is durable; an error becomes a `Status`. */
+  /** Answers when all that the answer contains is durable. An error becomes a `Status`. */
   async handle(request: PlaneRequest): Promise<PlaneResponse> {
     try {
       if (this.#closed)
@@ -99,7 +99,7 @@ export class ControlPlane {
     }
   }
 
-  /** Creates or updates CustomResourceDefinitions; one without changes is not written. */
+  /** Creates or updates CustomResourceDefinitions. Unchanged ones are not written. */
   async applyCrds(
     manifests: readonly { readonly metadata: { readonly name: string } }[],
   ): Promise<void> {

@@ -1,13 +1,13 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { StoreError } from './object-store.ts';
 
-/** Each chunk costs some KiB: those beyond the first average `minChunkBytes` at least. */
+/** Maximum chunks of any size, each of which costs some KiB. Others average `minChunkBytes`. */
 const maxSmallChunks = 1000;
 const minChunkBytes = 256;
 
 /**
- * The body of an answer of a server that is not trusted; undefined: it is larger than permitted, or
- * came in very small chunks. Leaving the loop early destroys the body and the connection.
+ * Reads the body of an untrusted server; undefined if too large, or in very small chunks. Leaving
+ * the loop early destroys the body and the connection.
  */
 export async function readBounded(
   body: AsyncIterable<Buffer>,
@@ -27,16 +27,15 @@ export async function readBounded(
 export interface CallDeadline {
   readonly clock: Pick<Clock, 'after'>;
   readonly timeoutMs: number;
-  /** Signal of the caller. */
   readonly signal?: AbortSignal | undefined;
-  /** Subject of the message when the time is over, for example `The store`. */
+  /** Subject of the timeout message, for example `The store`. */
   readonly subject: string;
 }
 
 /**
- * Ends with the work, or rejects with a `timeout` error after `timeoutMs`, or with the reason of
- * the caller's signal, whichever comes first. The signal of the work is aborted then; work that can
- * not be interrupted, as a call of a file system, ends later by itself.
+ * Ends with the work, or rejects after `timeoutMs` with a `timeout` error, or with the reason of
+ * the caller's signal. The signal of the work is then aborted; work that ignores it, such as a file
+ * system call, ends later by itself.
  */
 export async function withDeadline<T>(
   { clock, timeoutMs, signal, subject }: CallDeadline,
@@ -62,7 +61,6 @@ export async function withDeadline<T>(
   }
 }
 
-/** The calls of a store that have not ended. */
 interface RunningCalls {
   /** Rejects with an `unavailable` error once the store is closed. */
   run<T>(call: () => Promise<T>): Promise<T>;
@@ -92,8 +90,8 @@ export function runningCalls(): RunningCalls {
 }
 
 /**
- * Calls for each item, at most `limit` at once. Begins no further call after the first failure, and
- * rejects with that one when the calls that have begun are over.
+ * Calls for each item, at most `limit` concurrently. After the first failure, starts no further
+ * call, and rejects with that failure when the running calls have ended.
  */
 export async function inParallel<T, R>(
   items: readonly T[],
@@ -118,7 +116,7 @@ export async function inParallel<T, R>(
   return results;
 }
 
-/** The items in groups of at most `size`. */
+/** Yields the items in groups of at most `size`. */
 export function* inBatches<T>(items: readonly T[], size: number): Generator<readonly T[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { isKey, isSegment, StoreError, type StoreErrorCode } from './object-store.ts';
 
-/** Codes of the system that do not mean `unavailable`. */
+/** System error codes that do not mean `unavailable`. */
 const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['EACCES', 'denied'],
   ['EPERM', 'denied'],
@@ -19,7 +19,7 @@ const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['EINVAL', 'invalid'],
 ]);
 
-/** Returns the error of a store for one of the file system. `action`: `store a/b`, for example. */
+/** Converts a file system error to a StoreError. `action` is for example `store a/b`. */
 export function folderErrorOf(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
   const systemCode = systemCodeOf(error) ?? 'an unknown error';
@@ -35,13 +35,10 @@ export interface FolderListOptions {
   readonly signal: AbortSignal;
 }
 
-/** Name within a folder, with a `/` at the end for a folder: the order of keys is theirs then. */
+/** Name within a folder, with a `/` at the end for a folder, so that names sort like keys. */
 type Entry = string;
 
-/**
- * Yields the keys, and the prefixes of a summed list, in ascending order. Reads only the folders
- * that the caller's next name needs.
- */
+/** Yields the keys, and the prefixes of a summed list, in ascending order. Reads folders lazily. */
 export async function* listFolder(options: FolderListOptions): AsyncGenerator<string> {
   const { prefix, summed, after } = options;
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
@@ -54,7 +51,7 @@ export async function* listFolder(options: FolderListOptions): AsyncGenerator<st
   }
 }
 
-/** All keys of a folder behind `after`. */
+/** Yields all keys of a folder after `after`. */
 async function* keysIn(folder: string, options: FolderListOptions): AsyncGenerator<string> {
   const { after } = options;
   const isWanted = (key: string) => key > after || isAround(key, after);
@@ -64,7 +61,7 @@ async function* keysIn(folder: string, options: FolderListOptions): AsyncGenerat
   }
 }
 
-/** A folder without keys is what a deletion is about to remove, and no prefix. */
+/** A folder without keys is about to be removed by a deletion, and is no prefix. */
 async function hasKeys(folder: string, options: FolderListOptions): Promise<boolean> {
   const keys = keysIn(folder, { ...options, after: '' });
   const { done } = await keys.next();
@@ -72,11 +69,11 @@ async function hasKeys(folder: string, options: FolderListOptions): Promise<bool
   return done !== true;
 }
 
-/** Whether keys of a folder can be behind a name although the folder's own is not. */
+/** Whether keys of a folder can follow a name although the folder's own key does not. */
 const isAround = (key: string, after: string): boolean =>
   key.endsWith('/') && after.startsWith(key);
 
-/** The keys of files and links, and those of folders with a `/`, in ascending order. */
+/** Yields the keys of files and links, and those of folders with a `/`, in ascending order. */
 async function* entriesOf(
   folder: string,
   isWanted: (key: string) => boolean,
@@ -94,7 +91,7 @@ async function* entriesOf(
   yield* keys.sort();
 }
 
-/** Yields nothing for a folder that does not exist; another process may have removed it. */
+/** Yields nothing for an absent folder, which another process may have removed. */
 async function* entriesIn(path: string): AsyncGenerator<Entry> {
   try {
     for await (const entry of await opendir(path)) {

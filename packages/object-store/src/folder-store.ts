@@ -29,19 +29,18 @@ export interface FolderStoreOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Folder of files that are not whole. The name is no segment of a key, because of its `~`. */
+/** Folder of incomplete files. The `~` keeps the name from being a segment of a key. */
 const unfinishedFolder = '.unfinished~';
-/** Age from which an unfinished file belongs to a process that has crashed. */
+/** Age from which an incomplete file belongs to a process that has crashed. */
 const abandonedAfterMs = 3_600_000;
 const deletionsAtOnce = 4;
 const deletionsOfBatch = 1000;
 
 /**
  * Stores objects as files of a folder, which several processes and machines may share. An object is
- * written to a file of its own, synced, and renamed to its key, so that neither a reader nor a
- * crash sees a part of it. Symbolic links below the folder are not followed: they are listed, and
- * `get` rejects with an `invalid` error for one, so that no caller takes the object behind it for
- * absent.
+ * written to a separate file, synced, and renamed to its key, so that neither a reader nor a crash
+ * sees a part of it. Symbolic links below the folder are not followed: they are listed, and `get`
+ * rejects with an `invalid` error for one, so that no caller takes the object behind it for absent.
  */
 export function createFolderStore(options: FolderStoreOptions): ObjectStore {
   const { clock = systemClock, timeoutMs = 10_000 } = options;
@@ -67,8 +66,7 @@ export function createFolderStore(options: FolderStoreOptions): ObjectStore {
     return withDeadline({ clock, timeoutMs, signal, subject: 'The folder of the store' }, traced);
   };
 
-  // An abandoned file only takes space, and the next process tries again: a failure is no failure
-  // of the store.
+  // An abandoned file only takes space, and the next process tries again, so a failure is ignored.
   void calls
     .run(() => call('remove abandoned files', {}, () => removeAbandoned(directory, clock.now())))
     .catch(() => undefined);
@@ -143,11 +141,11 @@ async function put(
       await checkDirectory(directory);
     }
   }
-  // Folders too that exist already: the process that made them may not have synced them yet.
+  // Existing folders are synced too: the process that created them may not have synced them yet.
   for (const folder of [...folders.toReversed(), directory]) await sync(folder);
 }
 
-/** Folders of a key below the store's own, from the upper to the lower ones. */
+/** Returns the folders of a key below the store's own, from the upper to the lower ones. */
 function foldersOf(directory: string, key: string): readonly string[] {
   const segments = key.split('/').slice(0, -1);
   return segments.map((_, index) => join(directory, ...segments.slice(0, index + 1)));
@@ -165,7 +163,7 @@ async function makeFolder(directory: string, folder: string): Promise<void> {
       await mkdir(folder, 0o770);
       return;
     } catch (error) {
-      // Another process was faster.
+      // Another process has already created the folder.
       if (systemCodeOf(error) !== 'EEXIST') throw error;
     }
   }
@@ -250,7 +248,7 @@ async function readFully(
   return buffer;
 }
 
-/** Whether the folders of a key exist as such, so that its path leaves the store by no link. */
+/** Whether all folders of a key are real folders, so that its path leaves the store by no link. */
 async function isBelowFolders(directory: string, key: string): Promise<boolean> {
   for (const folder of foldersOf(directory, key)) {
     const found = await unless(['ENOENT', 'ENOTDIR'], lstat(folder));
@@ -281,7 +279,7 @@ async function deleteOne(directory: string, key: string): Promise<string | undef
     await unlink(path);
   } catch (error) {
     if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
-    // Some systems answer so for a folder, which is no object.
+    // Some systems answer EPERM for a folder, which is no object.
     if (systemCodeOf(error) === 'EPERM' && (await lstat(path)).isDirectory()) return undefined;
     throw error;
   }
@@ -341,7 +339,7 @@ async function removeAbandoned(directory: string, now: number): Promise<void> {
   }
 }
 
-/** Undefined instead of an error of the system with one of these codes. */
+/** Returns undefined instead of a system error with one of these codes. */
 async function unless<T>(codes: readonly string[], call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;

@@ -4,9 +4,9 @@ import { systemCodeOf } from '@conversation-operator/base/system-code';
 /**
  * - denied: the credentials do not allow the call, or there are none.
  * - missing: the bucket or the folder does not exist.
- * - invalid: the store rejects the request, and will do so again.
+ * - invalid: the store rejects the request, and would do so again.
  * - throttled: the store limits the requests.
- * - unavailable: the store can not be reached, has failed, or has no space.
+ * - unavailable: the store can't be reached, has failed, or has no space.
  * - timeout: the store has not answered in time. A write may take effect later.
  */
 export type StoreErrorCode =
@@ -23,7 +23,7 @@ export class StoreError extends Error {
   }
 }
 
-/** The error of a call without a whole answer; the message says whether a proxy has failed. */
+/** Error of a call without a whole response. The message says whether a proxy has failed. */
 export function unreachable(subject: string, error: unknown): StoreError {
   const proxyError = proxyErrorIn(error);
   const reason = proxyError?.message ?? systemCodeOf(error) ?? 'the connection has failed';
@@ -33,11 +33,11 @@ export function unreachable(subject: string, error: unknown): StoreError {
 }
 
 export interface StoreCallOptions {
-  /** Ends the call with the reason of the signal. A write may take effect all the same. */
+  /** Ends the call with the signal's reason. A write may still take effect. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A part of an object, in bytes. The part ends with the object where that is shorter. */
+/** A part of an object, in bytes. The part ends with the object if that is shorter. */
 export interface ByteRange {
   readonly offset: number;
   /** At least 1. */
@@ -45,7 +45,7 @@ export interface ByteRange {
 }
 
 export interface StoredName {
-  /** Key of an object, or a prefix that ends in `/` and that several keys have. */
+  /** Key of an object, or a common prefix of several keys that ends in `/`. */
   readonly key: string;
   /** Size of the object in bytes; 0 for a prefix. */
   readonly bytes: number;
@@ -61,15 +61,14 @@ export interface ListPage {
 export interface ListOptions extends StoreCallOptions {
   /** Only keys that begin with this text. */
   readonly prefix: string;
-  /** Whether keys with a `/` behind the prefix are summed up to prefixes. Default: false. */
+  /** Lists keys with a `/` after the prefix as common prefixes. Default: false. */
   readonly summed?: boolean | undefined;
-  /** Only names behind this one, or this one of an earlier page. */
+  /** Only names after this one, which may be the last one of a page. */
   readonly after?: string | undefined;
   /** Maximum names of the page: 1 to 1000, by default 1000. */
   readonly limit?: number | undefined;
 }
 
-/** Maximum size of an object. */
 export const maxObjectBytes = 64 * 1024 * 1024;
 
 /**
@@ -77,19 +76,19 @@ export const maxObjectBytes = 64 * 1024 * 1024;
  * than `.` and `..`, joined by `/`; at most 800 characters in all. No key is the beginning of
  * another one up to a `/`. An object has at most `maxObjectBytes`.
  *
- * Every method throws `StoreError`, has a deadline of its own, and retries what may be repeated. An
- * object that a call has stored is there for every later call of every process. An object is stored
- * as a whole or not at all: no reader sees a part of it.
+ * Every method throws `StoreError`, has its own deadline, and retries repeatable requests. A stored
+ * object exists for every later call of every process. An object is stored as a whole or not at
+ * all: no reader sees a part of it.
  */
 export interface ObjectStore {
-  /** Stores an object, in place of one of the same key. Durable when the promise resolves. */
+  /** Stores or replaces an object. Durable when the promise resolves. */
   put(key: string, body: Uint8Array, options?: StoreCallOptions): Promise<void>;
-  /** Undefined: there is no such object. Empty: the range is behind the end of the object. */
+  /** Undefined: the object does not exist. Empty: the range is after the end of the object. */
   get(
     key: string,
     options?: StoreCallOptions & { readonly range?: ByteRange | undefined },
   ): Promise<Buffer | undefined>;
-  /** Deletes objects, as far as they exist. Any number of keys. */
+  /** Deletes the existing objects among any number of keys. */
   delete(keys: readonly string[], options?: StoreCallOptions): Promise<void>;
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;
@@ -113,7 +112,7 @@ export function isBeginning(text: string): boolean {
   return text.length <= maxKeyLength && segments.every(isSegment) && beginning.test(last);
 }
 
-/** Throws an `invalid` error for a key outside of the contract, whose text the message limits. */
+/** Throws an `invalid` error for an invalid key. The message limits the key's length. */
 export function checkKey(key: string): void {
   if (!isKey(key)) throw new StoreError('invalid', `${quoted(key)} is no key of an object`);
 }
@@ -131,7 +130,7 @@ export function checkRange({ offset, length }: ByteRange): void {
     throw new StoreError('invalid', `There is no range of ${length} bytes at ${offset}`);
 }
 
-/** The options of a list with their defaults. Throws an `invalid` error. */
+/** Returns the options of a list with defaults. Throws an `invalid` error. */
 export function checkedList({ prefix, summed = false, after = '', limit }: ListOptions) {
   const names = limit ?? maxNamesOfPage;
   if (!isBeginning(prefix)) throw new StoreError('invalid', `No key begins with ${quoted(prefix)}`);

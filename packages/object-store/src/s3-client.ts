@@ -23,7 +23,7 @@ import { credentialFailureOf, s3FailureOf, statusOf, type S3Failure } from './s3
 export interface S3ClientOptions {
   readonly region: string;
   readonly bucket: string;
-  /** Undefined: that of AWS in the region. */
+  /** Undefined: the AWS endpoint of the region. */
   readonly endpoint: string | undefined;
   readonly pathStyle: boolean;
   /** Undefined: those that AWS's tools find: variables, a profile, a web identity, and so on. */
@@ -36,12 +36,12 @@ export interface S3ClientOptions {
 type In<C> = Omit<C, 'Bucket'>;
 
 /**
- * Calls of a bucket. Each rejects with a `StoreError`, or the reason of the signal. Requests are
- * repeated, so that each must be one whose second execution has the effect of the first.
+ * Calls of a bucket, which reject with a `StoreError` or the signal's reason. Requests are retried,
+ * so a second execution must have the effect of the first.
  */
 export interface S3Calls {
   put(input: In<PutObjectCommandInput>, signal: AbortSignal | undefined): Promise<void>;
-  /** Undefined: there is no such object. Without an output the range is behind its end. */
+  /** Undefined: the object does not exist. Without an output, the range is after its end. */
   get(
     key: string,
     range: string | undefined,
@@ -52,7 +52,6 @@ export interface S3Calls {
     input: In<ListObjectsV2CommandInput>,
     signal: AbortSignal | undefined,
   ): Promise<ListObjectsV2CommandOutput>;
-  /** Ends all connections. */
   close(): Promise<void>;
 }
 
@@ -65,7 +64,7 @@ const maxAttempts = 3;
 const maxConnectMs = 3000;
 const connections = 32;
 
-/** The client of AWS, over the connections of `outward`. */
+/** Creates AWS's client with the connections of `outward`. */
 export function createS3Client(options: S3ClientOptions): S3Calls {
   const { region, bucket: Bucket, endpoint, pathStyle, credentials } = options;
   const { timeoutMs, clock, outward } = options;
@@ -173,13 +172,13 @@ const checksumsOf = (body: PutObjectCommandInput['Body']) => ({
   ChecksumAlgorithm: 'CRC32' as const,
 });
 
-/** The handler has read the body, so that the stream has one chunk. */
+/** The handler has read the body, so the stream has one chunk. */
 async function bytesOf(body: GetObjectCommandOutput['Body']): Promise<Buffer> {
   const bytes = body instanceof Readable ? await readBounded(body, maxObjectBytes) : undefined;
   return bytes ?? Buffer.alloc(0);
 }
 
-/** Maximum size of an answer that is neither an object nor a list, in bytes. */
+/** Maximum size of a response that is neither an object nor a list, in bytes. */
 const maxAnswerBytes = 64 * 1024;
 const maxListBytes = 4 * 1024 * 1024;
 
@@ -189,9 +188,9 @@ function maxBytesOf({ method, query = {} }: HttpRequest, status: number): number
 }
 
 /**
- * Sends the requests of the client. The whole body is read here, where a transfer that fails is
- * repeated. A request without a signal is one for credentials; it has half the time of a call, so
- * that the call outlives one without an answer.
+ * Sends the client's requests. Reads the whole body here, because a failed transfer is retried
+ * here. A request without a signal is one for credentials; it has half the time of a call, so that
+ * the call outlives an unanswered one.
  */
 function handlerOver(
   dispatcher: Dispatcher,
@@ -228,7 +227,7 @@ function handlerOver(
         };
       } catch (error) {
         if (error instanceof StoreError || abortSignal?.aborted === true) throw error;
-        // The client of AWS sends a request again whose error has this property.
+        // AWS's client retries a request whose error has this property.
         throw Object.assign(unreachable(subjectOf(sent), error), { $retryable: {} });
       }
     },

@@ -1,9 +1,9 @@
 import { StoreError, type StoreErrorCode } from './object-store.ts';
 import type { Credentials } from './s3-credentials.ts';
 
-/** Meaning of an error of the client of AWS. */
+/** Meaning of an error of AWS's client. */
 export interface S3Failure {
-  /** All but `fail` are done once for each call. */
+  /** Each remedy but `fail` is tried once per call. */
   readonly next: 'fail' | 'refresh-credentials' | 'add-checksums';
   readonly error: StoreError;
 }
@@ -16,9 +16,9 @@ const throttled: ReadonlySet<string> = new Set([
   'SlowDownWrite',
 ]);
 /**
- * Codes of credentials that others may replace. AWS answers some with 400, and the Versity gateway
- * an unknown access key with 404 and a code of its own. Files of a mounted Secret change one after
- * the other, so that a signature may have been that of an earlier secret.
+ * Codes after which new credentials may help. AWS answers some with 400, and the Versity gateway an
+ * unknown access key with 404 and its own code. Files of a mounted Secret change one after the
+ * other, so a signature may have used an earlier secret.
  */
 const rejectedCredentials: ReadonlySet<string> = new Set([
   ...['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId'],
@@ -34,7 +34,7 @@ const elsewhere: ReadonlySet<string> = new Set([
   ...['AuthorizationHeaderMalformed', 'IllegalLocationConstraintException'],
 ]);
 
-/** The code for an answer other than a success. */
+/** Returns the code for an unsuccessful response. */
 function codeOf(status: number, code: string): StoreErrorCode {
   if (elsewhere.has(code)) return 'invalid';
   if (throttled.has(code) || status === 429) return 'throttled';
@@ -46,10 +46,7 @@ function codeOf(status: number, code: string): StoreErrorCode {
   return isPassing ? 'unavailable' : 'invalid';
 }
 
-/**
- * Returns the failure that an error means. The message contains the code and the message of S3's
- * error, without the credentials, which a hostile server may repeat.
- */
+/** Converts an error. The message never contains credentials, which a hostile server may repeat. */
 export function s3FailureOf(error: unknown, using: Credentials): S3Failure {
   if (error instanceof StoreError) return { next: 'fail', error };
   const { status, code, message, region } = answerOf(error);
@@ -77,7 +74,6 @@ export function s3FailureOf(error: unknown, using: Credentials): S3Failure {
   };
 }
 
-/** The error of a source of credentials. */
 export function credentialFailureOf(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const { status, code, message } = answerOf(error);
@@ -94,9 +90,9 @@ export function credentialFailureOf(error: unknown): StoreError {
 }
 
 interface Answer {
-  /** Undefined: the error is no answer of a server. */
+  /** Undefined: the error is not a server's response. */
   readonly status: number | undefined;
-  /** Empty where the body has none. */
+  /** Empty if the body has none. */
   readonly code: string;
   readonly message: string;
   readonly region?: string | undefined;
@@ -114,7 +110,7 @@ function answerOf(error: unknown): Answer {
     readonly Region?: unknown;
   };
   const region = $response?.headers?.['x-amz-bucket-region'] ?? Region;
-  // A body that is no error of S3 has an error of the parser.
+  // A body that is no S3 error yields an error of the parser.
   const isCode = $fault !== undefined && /^[\w.-]{1,64}$/.test(name ?? '') && name !== 'Unknown';
   return {
     status: $metadata?.httpStatusCode,
@@ -133,7 +129,7 @@ function textOf(
   return `${subject} answers ${status}${detail.length === 0 ? '' : ` ${detail.join(': ')}`}`;
 }
 
-/** The text on one line, of limited length. */
+/** Returns the text on one line, of limited length. */
 function oneLine(text: string): string {
   const line = text
     .slice(0, 4 * maxMessageLength)

@@ -20,22 +20,22 @@ import type { S3Calls, S3Object } from './s3-client.ts';
 import type { CredentialSource } from './s3-credentials.ts';
 
 interface S3AddressOptions {
-  /** Default: the endpoint of AWS in the region. */
+  /** Default: the AWS endpoint of the region. */
   readonly endpoint?: string | undefined;
   readonly region: string;
   readonly bucket: string;
   /** Segments before all keys, joined by `/`. Default: none. */
   readonly prefix?: string | undefined;
   /**
-   * Whether the bucket is in the path of URLs and not in their host. Default: true with an
-   * `endpoint`, or for a bucket with a dot, which no certificate covers.
+   * Whether the bucket is in the path of URLs, not in the host. Default: true with an `endpoint`,
+   * or for a bucket with a dot, which no certificate covers.
    */
   readonly pathStyle?: boolean | undefined;
 }
 
 const maxPrefixLength = 200;
 
-/** The settings with their defaults. Throws an `invalid` error that names the option. */
+/** Returns the settings with defaults. Throws an `invalid` error that names the option. */
 function checkedAddress(options: S3AddressOptions) {
   const { region, bucket, endpoint } = options;
   check(/^[A-Za-z0-9-]{1,64}$/.test(region), 'region is no name of a region');
@@ -70,11 +70,11 @@ function check(condition: boolean, problem: string): asserts condition {
 }
 
 export interface S3StoreOptions extends S3AddressOptions {
-  /** Encryption that each put asks for. Default: that of the bucket. */
+  /** Encryption of each put. Default: that of the bucket. */
   readonly serverSideEncryption?: 'AES256' | 'aws:kms' | undefined;
-  /** Id or ARN of the key; with `aws:kms` alone. Default: the key of the account. */
+  /** Id or ARN of the key, only with `aws:kms`. Default: the key of the account. */
   readonly kmsKeyId?: string | undefined;
-  /** Default: those that the tools of AWS find in the environment. */
+  /** Default: those that AWS's tools find in the environment. */
   readonly credentials?: CredentialSource | undefined;
   /** Maximum time of a request with its retries, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number | undefined;
@@ -87,16 +87,15 @@ const deletionsAtOnce = 16;
 const deletionsOfBatch = 1000;
 
 /**
- * Stores objects in a bucket of S3, or of a server that is compatible with it, under a prefix.
- * Needs the permissions `s3:GetObject`, `s3:PutObject`, `s3:DeleteObject`, and `s3:ListBucket`,
- * without which S3 answers `AccessDenied` for an object that does not exist. Throws an `invalid`
- * error for settings that no bucket can have.
+ * Stores objects under a prefix in a bucket of S3 or of a compatible server. Needs the permissions
+ * `s3:GetObject`, `s3:PutObject`, `s3:DeleteObject`, and `s3:ListBucket`, without which S3 answers
+ * `AccessDenied` for an absent object. Throws an `invalid` error for impossible settings.
  */
 export function createS3Store(options: S3StoreOptions): ObjectStore {
   const { timeoutMs = 10_000, clock = systemClock, credentials, outward } = options;
   const { region, bucket, endpoint, pathStyle, prefix } = checkedAddress(options);
   const encryption = encryptionOf(options);
-  // The client of AWS takes 18 MiB and 0.1 s: a process without a bucket does not load it.
+  // AWS's client takes 18 MiB and 0.1 s, so a process without a bucket does not load it.
   const client = import('./s3-client.ts').then(({ createS3Client }) =>
     createS3Client({ region, bucket, endpoint, pathStyle, credentials, timeoutMs, clock, outward }),
   );
@@ -124,8 +123,8 @@ export function createS3Store(options: S3StoreOptions): ObjectStore {
       calls.run(async () => {
         keys.forEach(checkKey);
         const s3 = await client;
-        // A request for each object: the one for several objects needs checksums, about which
-        // servers differ, and some do not have it.
+        // Each object has its own request, because the request for several needs checksums, about
+        // which servers differ, and some servers lack it.
         for (const batch of inBatches(keys, deletionsOfBatch))
           await inParallel(batch, deletionsAtOnce, (key) => s3.delete(`${prefix}${key}`, signal));
       }),
@@ -159,7 +158,7 @@ function encryptionOf({ serverSideEncryption, kmsKeyId }: S3StoreOptions) {
 const rangeHeader = (range: ByteRange | undefined) =>
   range === undefined ? undefined : `bytes=${range.offset}-${range.offset + range.length - 1}`;
 
-/** The bytes of the range, also of a server that ignores ranges and answers the whole object. */
+/** Returns the bytes of the range, even if a server ignores it and returns the whole object. */
 function bytesOf({ output, body }: S3Object, range: ByteRange | undefined): Buffer {
   if (range === undefined || output === undefined) return body;
   const { offset, length } = range;
@@ -187,7 +186,7 @@ async function list(
   for (;;) {
     const continuing = token === undefined ? starting : { ContinuationToken: token };
     const page = await client.list({ ...first, ...continuing }, signal);
-    // The keys of a prefix are behind it, so that a page that starts after it has it again.
+    // A page that starts after a prefix repeats the prefix, because its keys follow the prefix.
     const found = namesOf(page).flatMap((name): readonly StoredName[] => {
       const key = name.key.slice(root.length);
       const isWanted = name.key.startsWith(`${root}${prefix}`) && key > after;
@@ -196,7 +195,7 @@ async function list(
     });
     const names = found.slice(0, limit);
     const isLast = page.IsTruncated !== true && found.length <= limit;
-    // A page of nothing but such keys has no name after which the next one begins.
+    // A page of only such keys has no name after which the next page could begin.
     if (isLast || names.length > 0) return { names, next: isLast ? undefined : names.at(-1)?.key };
     const { NextContinuationToken: next } = page;
     if (next === undefined || next === token) throw invalid('does not continue');
@@ -205,12 +204,12 @@ async function list(
 }
 
 /**
- * Objects and prefixes in ascending order, also those whose keys no store has. Throws an `invalid`
- * error for an answer that is no list, or whose keys are not in ascending order, as those of S3's
- * directory buckets: a list by pages would miss keys there.
+ * Returns objects and prefixes in ascending order, including those with invalid keys. Throws an
+ * `invalid` error if the response is no list, or not in ascending order, as in S3's directory
+ * buckets: paging would miss keys there.
  */
 function namesOf(page: ListObjectsV2CommandOutput): readonly StoredName[] {
-  // Every list has this element, and the page of a proxy does not.
+  // Every list has this element; a proxy's error page does not.
   if (page.IsTruncated === undefined) throw invalid('is not the answer to ListObjectsV2');
   const objects = (page.Contents ?? []).map(({ Key, Size }) => nameOf(Key, Size));
   const prefixes = (page.CommonPrefixes ?? []).map(({ Prefix }) => nameOf(Prefix, 0));
@@ -227,7 +226,7 @@ function nameOf(key: string | undefined, bytes: number | undefined): StoredName 
   return { key, bytes };
 }
 
-/** Keys that are not ASCII have another order in UTF-16 than in UTF-8. */
+/** Keys that are not ASCII sort differently in UTF-16 than in UTF-8. */
 const isBefore = (a: string, b: string): boolean =>
   Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0;
 

@@ -8,13 +8,11 @@ type Connector = buildConnector.connector;
 
 export interface ConnectorOptions {
   readonly trust: Trust;
-  /** Maximum time of each of: a connection, the answer of a proxy, a TLS handshake through it. */
+  /** Maximum time of each of: a connection, the response of a proxy, a TLS handshake through it. */
   readonly timeoutMs: number;
 }
 
-/**
- * Connects to hosts themselves. A change of the certificates also ends the resumption of sessions.
- */
+/** Connects to hosts directly. Changed certificates also end the resumption of sessions. */
 export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connector {
   const connectorOf = (secureContext: ReturnType<Trust['current']>) =>
     buildConnector({
@@ -35,8 +33,8 @@ export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connect
 }
 
 /**
- * Connects to the proxy; errors are a `ProxyError`. Expects the certificate of an https proxy
- * itself, where undici would expect that of the Host header.
+ * Connects to the proxy, with a `ProxyError` on failure. Expects the https proxy's certificate,
+ * whereas undici would expect that of the Host header.
  */
 export const proxyConnector = (direct: Connector): Connector => {
   return ({ servername: _, ...options }, callback) =>
@@ -46,15 +44,14 @@ export const proxyConnector = (direct: Connector): Connector => {
 };
 
 export interface TunnelOptions {
-  /** Maximum time of each of: a connection, the answer of a proxy, a TLS handshake through it. */
   readonly timeoutMs: number;
   readonly proxy: ProxyServer;
   readonly direct: Connector;
 }
 
 /**
- * Connects through a CONNECT tunnel, so only TLS passes the proxy. Undici's ProxyAgent keeps its
- * certificates, waits 300 s for the proxy, and reports its status only in a text.
+ * Connects through a CONNECT tunnel, so only TLS passes the proxy. Undici's ProxyAgent never
+ * reloads certificates, waits 300 s, and reports the proxy's status only in a text.
  */
 export const tunnelConnector = ({ proxy, direct, timeoutMs }: TunnelOptions): Connector => {
   return (options, callback) => {
@@ -76,7 +73,7 @@ async function openTunnel(
     const { statusCode, socket } = await client.connect({
       path: authority,
       headers: { host: authority, ...authorizationOf(proxy) },
-      // Undici ends no request by its own signal while its connection is being made.
+      // Undici does not apply a request's signal while it connects.
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (statusCode >= 200 && statusCode < 300) return socket as Socket;
@@ -94,8 +91,8 @@ export const authorizationOf = ({ authorization }: ProxyServer) =>
 type Headers = Dispatcher.DispatchOptions['headers'];
 
 /**
- * Sends the requests of an http origin to the proxy, with the whole URL in their first line
- * (RFC 9112, 3.2.2): proxies commonly permit tunnels to the port of https alone.
+ * Sends the requests of an http origin to the proxy, with the whole URL in their first line (RFC
+ * 9112, 3.2.2), because proxies commonly permit tunnels only to the https port.
  */
 export const absoluteForm =
   (origin: URL, proxy: ProxyServer): Dispatcher.DispatcherComposeInterceptor =>
@@ -111,7 +108,7 @@ export const absoluteForm =
       refusing(handler),
     );
 
-/** The fields of all forms of headers that undici accepts; names are in lower case. */
+/** Converts all header formats that undici accepts. Names are in lower case. */
 function fieldsOf(headers: Headers): Readonly<Record<string, string | string[]>> {
   const fields: Record<string, string | string[]> = {};
   const add = (name: string, value: unknown): void => {
@@ -128,7 +125,7 @@ function fieldsOf(headers: Headers): Readonly<Record<string, string | string[]>>
   return fields;
 }
 
-/** Makes an error of 407, which is the proxy's: hosts do not answer it. */
+/** Converts a response 407, which is the proxy's because hosts do not send it, to an error. */
 const refusing = (handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler => ({
   onRequestStart: (...given) => handler.onRequestStart?.(...given),
   onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),

@@ -13,8 +13,8 @@ export interface PoolOptions {
 
 export interface Outward {
   /**
-   * A pool of connections, which the caller destroys. The signal of each request is its deadline:
-   * there is no other. Requests that fail at a proxy reject with a `ProxyError`.
+   * Returns a pool of connections, which the caller destroys. The only deadline of a request is its
+   * signal. Requests that fail at a proxy reject with a `ProxyError`.
    */
   pool(options: PoolOptions): Dispatcher;
 }

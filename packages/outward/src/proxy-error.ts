@@ -1,7 +1,7 @@
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
- * - PROXY_AUTHENTICATION: the proxy wants credentials, or others (407).
+ * - PROXY_AUTHENTICATION: the proxy demands (other) credentials (407).
  * - PROXY_REFUSED: the proxy does not connect to the host (403 and others).
  * - PROXY_GATEWAY: the proxy does not reach the host (5xx).
  * - PROXY_UNREACHABLE: no connection to the proxy, or one whose certificate is not trusted.
@@ -43,7 +43,7 @@ const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIM
 export function failureOf(error: unknown): ProxyError {
   if (error instanceof ProxyError) return error;
   const code = systemCodeOf(error);
-  // An aborted signal of `AbortSignal.timeout` has an error with this name.
+  // The error of an aborted `AbortSignal.timeout` has this name.
   const isTimeout =
     timeouts.has(code) || (isObject(error) && 'name' in error && error.name === 'TimeoutError');
   return isTimeout
@@ -57,7 +57,7 @@ export function failureOf(error: unknown): ProxyError {
 
 const maxCauses = 5;
 
-/** The error of a proxy in an error or its causes: `fetch` wraps it. Undefined: there is none. */
+/** Finds a proxy's error in an error or its causes, because `fetch` wraps it. */
 export function proxyErrorIn(error: unknown): ProxyError | undefined {
   for (let depth = 0, next = error; depth <= maxCauses; depth++) {
     if (next instanceof ProxyError) return next;

@@ -20,7 +20,7 @@ const readEveryMs = 2000;
 const maxBytes = 8 * 1024 * 1024;
 const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** The certificates of a text as PEM. Throws an error with the reason where one can't be read. */
+/** Returns the PEM certificates of a text. Throws an error with the reason if one is invalid. */
 export function certificatesOf(text: string): readonly string[] {
   const blocks = text.match(block) ?? [];
   if (blocks.length === 0) throw new Error('the file has no certificates as PEM');
@@ -45,9 +45,9 @@ function read(path: string): string {
 }
 
 /**
- * Certificates of a file beside those of Node (with NODE_EXTRA_CA_CERTS). The file is read again
- * when a connection begins, every 2 s at most: no timer runs, and it does not matter how the file
- * was replaced. After a change to a content that can't be used, the last good one stays in use.
+ * Certificates of a file in addition to Node's (with NODE_EXTRA_CA_CERTS). New connections read the
+ * file again, at most every 2 s, so it needs no timer and may be replaced in any way. If the new
+ * content is invalid, the last valid one stays in use.
  */
 export class TrustFile implements Trust {
   readonly #options: TrustFileOptions;
@@ -57,7 +57,7 @@ export class TrustFile implements Trust {
   #readAt: number;
   #hasFailed = false;
 
-  /** Throws an error with the reason where the file can't be used. */
+  /** Throws an error with the reason if the file can't be used. */
   constructor(options: TrustFileOptions) {
     this.#options = options;
     this.#readAt = options.clock.monotonic();
@@ -97,6 +97,6 @@ export class TrustFile implements Trust {
   }
 }
 
-/** One context for many connections: to parse the authorities of Node takes 50 ms. */
+/** Creates one context for many connections, because parsing Node's authorities takes 50 ms. */
 const contextOf = (certificates: readonly string[]): SecureContext =>
   createSecureContext({ ca: [...getCACertificates('default'), ...certificates] });

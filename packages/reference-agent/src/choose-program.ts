@@ -3,7 +3,7 @@ import { LlmProgram } from './llm-program.ts';
 import type { Programs } from '@conversation-operator/agent-server/program';
 import { scriptProgram } from './script-program.ts';
 
-/** The agent of the environment, else a model where the conversation has one, else the script. */
+/** Chooses the environment's agent, else a model if the conversation has one, else the script. */
 export const chooseProgram: Programs = (env) =>
   acpPrograms(env) ??
   (({ model }) => (model === undefined ? scriptProgram : new LlmProgram(model)));

@@ -43,7 +43,7 @@ const unavailable: Failure = {
   classification: transient,
 };
 
-/** A failed call of the model, with the provider's message only where it rejects the request. */
+/** A failed call of the model, with the provider's message only if it rejects the request. */
 export function llmFailureOf(error: unknown): RunFailure {
   const { code, detail, classification } = failureOf(error);
   return new RunFailure(code, detail, { classification, cause: error });
@@ -67,11 +67,11 @@ function failureOf(error: unknown): Failure {
 
 type ToolMessage = Extract<ChatCompletionMessageParam, { role: 'tool' }>;
 
-/** Maximum characters of tool results that are sent to the model; the oldest ones go first. */
+/** Maximum characters of tool results that are sent to the model; the oldest are dropped first. */
 const maxToolCharacters = 400_000;
 
 /**
- * Converts events into the messages of a model. A provider rejects a call without a result, and any
+ * Converts events into messages of a model. A provider rejects a call without a result, and any
  * message between a call and its result. A message that arrived while a command ran therefore
  * follows the result, and a call without a result is omitted.
  */

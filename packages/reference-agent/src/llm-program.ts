@@ -37,7 +37,7 @@ const requestTimeoutMs = 300_000;
 const defaultTimeoutSeconds = 120;
 const maxTimeoutSeconds = 1800;
 const maxSkillCharacters = 32_768;
-/** Maximum consecutive identical commands; a run that reaches this number is stuck. */
+/** Maximum consecutive identical commands. A run that reaches this number is stuck. */
 const maxRepetitions = 4;
 
 const prompt = (workingDir: string) =>
@@ -82,10 +82,10 @@ const ownTools: ChatCompletionTool[] = [
 const maxMcpTools = 100;
 const maxDescriptionCharacters = 1_000;
 const maxSchemaCharacters = 20_000;
-/** Names that a model may call. */
+/** Tool names that a model may call. */
 const toolName = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Returns the tools of MCP servers in the form of a model, without those that it can't call. */
+/** Converts the tools of MCP servers for the model, without those that it can't call. */
 const offeredTools = (tools: readonly McpTool[]): readonly ChatCompletionTool[] =>
   tools
     .filter(
@@ -117,7 +117,7 @@ const toolArguments = z.record(z.string(), z.unknown());
 interface Work {
   readonly client: OpenAI;
   readonly tools: readonly ChatCompletionTool[];
-  /** Calls so far, oldest first. */
+  /** Previous calls, oldest first. */
   readonly commands: string[];
 }
 
@@ -175,7 +175,7 @@ export class LlmProgram implements Program {
       );
       return true;
     }
-    // Further calls of the same response are dropped; the model repeats those that it still needs.
+    // Further calls of the same response are dropped. The model repeats those that it still needs.
     return this.#act(run, { call, thought: text, responseId: completion.id, seen, stats }, work);
   }
 

@@ -18,7 +18,7 @@ const log = (message: string, error?: unknown): void => {
 
 async function main(): Promise<void> {
   const settings = loadSettings(process.argv.slice(2), process.env);
-  // A wrong setting ends the start rather than the first run.
+  // An invalid setting fails the start rather than the first run.
   chooseProgram(settings.env);
   const server = new AgentServer({ settings, programs: chooseProgram, log });
   const stop = (signal: string) => {

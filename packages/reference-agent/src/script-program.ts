@@ -5,7 +5,7 @@ import type { Draft } from '@conversation-operator/agent-server/event-log';
 import { parseJson } from '@conversation-operator/agent-server/json';
 import { runTerminal, runTool } from '@conversation-operator/agent-server/tool-events';
 
-/** A script for a shell, or the arguments of a tool of an MCP server. */
+/** A shell script, or the arguments of a tool of an MCP server. */
 type CodeBlock =
   | { readonly shell: 'sh' | 'bash'; readonly code: string }
   | { readonly tool: string; readonly code: string };
@@ -20,8 +20,8 @@ const opening = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 const maxToolName = 200;
 
 /**
- * The fenced code blocks of a Markdown text that are tagged sh, shell, bash, nothing, or `tool`
- * with the name of a tool. Omits a block without a closing fence: half a command can do harm.
+ * Returns the fenced Markdown code blocks tagged sh, shell, bash, nothing, or `tool` with a tool's
+ * name. Omits a block without a closing fence, because half a command can do harm.
  */
 export function codeBlocksOf(markdown: string): readonly CodeBlock[] {
   const blocks: CodeBlock[] = [];
@@ -77,10 +77,10 @@ function closes(line: string, fence: string): boolean {
 
 const blockTimeoutSeconds = 600;
 
-/** Outcome of a call of a tool that has failed, as an exit code. */
+/** Exit code that stands for a failed tool call. */
 const failedCall = 1;
 
-/** Exit codes; `lost`: the block ended with the agent's process; undefined: by an interrupt. */
+/** Exit code. `lost`: the block ended with the agent's process. Undefined: it was interrupted. */
 type Outcome = number | 'rejected' | 'lost' | undefined;
 type Outcomes = Map<number, Outcome>;
 
@@ -88,10 +88,10 @@ const isLost = (outcome: Outcome): boolean => outcome === 'lost';
 const isFailed = (outcome: Outcome): boolean => outcome !== 'lost' && (outcome ?? 0) !== 0;
 
 /**
- * Announces that there is no model, and runs the code blocks of each message in order, each in a
- * shell of its own or as a call of a tool. Stops at the first block that fails, because later
- * blocks usually depend on it, and lists the rest. An interrupted block is never run again; the
- * blocks after it are. A run that lost a block ends in an error.
+ * Announces that there is no model, and runs the code blocks of each message in order, each in its
+ * own shell or as a tool call. Stops at the first block that fails, because later blocks usually
+ * depend on it, and lists the rest. An interrupted block is never run again; the blocks after it
+ * are. A run that lost a block ends in an error.
  */
 export const scriptProgram: Program = {
   work: async (run) => {
@@ -183,7 +183,7 @@ async function runBlock(
   return runTerminal(run, terminal, { before });
 }
 
-/** Returns the arguments of a call; undefined when the text is no JSON object. */
+/** Returns the arguments of a call; undefined if the text is no JSON object. */
 function argumentsOf(code: string): Readonly<Record<string, unknown>> | undefined {
   if (code.trim() === '') return {};
   const given = parseJson(code);
@@ -192,7 +192,7 @@ function argumentsOf(code: string): Readonly<Record<string, unknown>> | undefine
     : undefined;
 }
 
-/** Returns the outcomes of the blocks of a message from the log, whichever process has run them. */
+/** Returns the outcomes of a message's blocks from the log, whichever process ran them. */
 async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
   const prefix = callIdOf(messageId, 0).slice(0, -1);
   const outcomes: Outcomes = new Map();

@@ -14,7 +14,7 @@ export interface AgentProcessOptions {
   readonly onEnd: (message: string) => void;
 }
 
-/** The process of an agent, the leader of a group that everything it starts belongs to. */
+/** Process of an agent. The process leads a group to which everything that it starts belongs. */
 export class AgentProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #guard: ProcessGuard;
@@ -55,7 +55,7 @@ export class AgentProcess {
     return this.#child.stdout;
   }
 
-  /** The beginning and the end of what the process printed, without secrets. */
+  /** The beginning and the end of the output of the process, without secrets. */
   printed(needles: Needles): string {
     return this.#stderr.toString(needles).trim();
   }
@@ -65,7 +65,7 @@ export class AgentProcess {
     if (this.#child.pid !== undefined) kill(this.#child.pid, 'SIGKILL');
   }
 
-  /** Kills the process, which is left to no guard any more. */
+  /** Kills the process. The guard no longer watches its process group. */
   release(): void {
     this.kill();
     if (this.#child.pid !== undefined) this.#guard.remove(this.#child.pid);

@@ -27,37 +27,37 @@ import {
   type TurnItem,
 } from './turn.ts';
 
-/** Maximum bytes of one message of an agent; the child of a larger one ends. */
+/** Maximum bytes of one message of an agent. A larger message ends the agent's process. */
 const maxMessageBytes = 8 * 1024 * 1024;
-/** Characters of updates that wait for a reader, from which on the child's output waits as well. */
+/** Maximum characters of unread updates, beyond which the output of the process waits. */
 const maxBacklog = 1_000_000;
 const defaultCallTimeoutMs = 60_000;
-/** Time in which an agent ends a turn that was cancelled; after that its processes are killed. */
+/** Maximum time for an agent to end a cancelled turn; after that its processes are killed. */
 const cancelMs = 3_000;
 
 export interface AcpChildOptions
   extends
     Omit<AgentProcessOptions, 'onEnd'>,
     Pick<QuestionsOptions, 'allowAlways' | 'onWithdrawn'> {
-  /** `_meta` of the requests that open a session. Absent: none. */
+  /** `_meta` of the requests that open a session. */
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Returns the texts to hide in everything that the agent says. */
+  /** Returns the texts to hide in everything that the agent sends. */
   readonly needles: () => Needles;
   /** Gets the text of messages and thoughts before `next` returns it. */
   readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
-  /** Maximum time for each answer of the agent until its session may be used; 60 s by default. */
+  /** Maximum time for each answer of the agent until its session is open; 60 s by default. */
   readonly callTimeoutMs?: number;
 }
 
 /**
- * The process of an agent with one session, over its standard input and output. Its updates
- * wait in bounded memory until they are read; beyond the bound the output of the process waits as
- * well. Every failure ends the process, and the session continues in a new one.
+ * The process of an agent with one session, over standard input and output. Updates wait in bounded
+ * memory until they are read; beyond the bound, the output of the process waits. Every failure ends
+ * the process, and the session continues in a new one.
  */
 export class AcpChild {
   readonly #process: AgentProcess;
   readonly #options: AcpChildOptions;
-  /** Ends the process when aborted before the session may be used. */
+  /** Ends the process when aborted before the session is open. */
   readonly #setUp: AbortSignal;
   readonly #recorder: UpdateRecorder;
   readonly #questions: Questions;
@@ -91,10 +91,7 @@ export class AcpChild {
     this.#process = new AgentProcess({ ...options, onEnd: (message) => this.#fail(message) });
   }
 
-  /**
-   * Starts the program and opens a connection. The process ends when the signal is aborted before
-   * the session may be used.
-   */
+  /** Starts the program and connects. An abort before the session is open ends the process. */
   static async start(
     options: AcpChildOptions,
     signal: AbortSignal,
@@ -108,17 +105,16 @@ export class AcpChild {
     }
   }
 
-  /** Whether the process can take no more prompts. */
   get hasFailed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Whether a turn is under way, or has ended without a reader. */
+  /** Whether a turn is in progress, or has ended before a reader has seen its end. */
   get isInTurn(): boolean {
     return this.#turn !== undefined;
   }
 
-  /** Whether the agent itself has cancelled this question, as the last one. */
+  /** Whether the last question is this one, and the agent itself has cancelled it. */
   hasWithdrawn(id: string): boolean {
     return this.#questions.hasWithdrawn(id);
   }
@@ -131,14 +127,14 @@ export class AcpChild {
     const { sessionId } = await this.#call((agent) =>
       agent.request('session/new', this.#sessionOf(mcpServers)),
     );
-    // The log stores the id as it is.
+    // The log stores session ids unmasked, so an id must contain no secret.
     if (this.#masked(sessionId) !== sessionId)
       throw this.#fail('The id of the session of the agent holds a secret.');
     this.#session = sessionId;
     return sessionId;
   }
 
-  /** Continues a session of an agent that repeats nothing. */
+  /** Continues a session without a replay of its messages. */
   async resumeSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<undefined> {
     await this.#call((agent) =>
       agent.request('session/resume', { sessionId, ...this.#sessionOf(mcpServers) }),
@@ -146,7 +142,7 @@ export class AcpChild {
     this.#session = sessionId;
   }
 
-  /** Continues a session of an agent that repeats its messages. Returns these. */
+  /** Continues a session, and returns the messages that the agent replays. */
   async loadSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<Replay> {
     const replay = new Replay();
     this.#session = sessionId;
@@ -156,7 +152,7 @@ export class AcpChild {
         agent.request('session/load', { sessionId, ...this.#sessionOf(mcpServers) }),
       );
     } catch (error) {
-      // The rest of a replay that has failed belongs to no turn.
+      // Further updates of a failed replay belong to no turn.
       this.#session = undefined;
       throw error;
     } finally {
@@ -204,8 +200,8 @@ export class AcpChild {
   }
 
   /**
-   * The next part of the turn, in order. Throws AcpFailure when the agent has failed, after all
-   * that it said before.
+   * Returns the next part of the turn, in order.
+   * @throws AcpFailure when the agent has failed, after everything that it sent before
    */
   async next(signal: AbortSignal): Promise<TurnItem> {
     for (;;) {
@@ -218,15 +214,12 @@ export class AcpChild {
     }
   }
 
-  /**
-   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
-   * this process has not asked the question, or its turn was cancelled since.
-   */
+  /** Answers a question like `Questions.answer`. */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     return this.#questions.answer(id, optionId);
   }
 
-  /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
+  /** Cancels the turn. Ends the process if the agent does not end the turn in time. */
   async cancel(): Promise<void> {
     const turn = this.#turn;
     if (turn !== undefined && this.#failure === undefined) {
@@ -239,7 +232,7 @@ export class AcpChild {
         .catch(() => undefined);
       const late = Promise.withResolvers<undefined>();
       const timer = setTimeout(() => late.resolve(undefined), cancelMs);
-      // The output may wait for a reader, and the end of the turn comes after it.
+      // The end of the turn follows the remaining output, which waits for a reader.
       const reader = (async () => {
         for (;;) {
           const changed = this.#changed.promise;
@@ -253,7 +246,7 @@ export class AcpChild {
       clearTimeout(timer);
       if (this.#stopped === undefined) this.kill();
     }
-    // No event follows an interrupt.
+    // No event of a cancelled turn may follow the event of the interruption.
     this.#recorder.take(true);
     this.#isCancelling = false;
     this.#turn = undefined;
@@ -261,7 +254,6 @@ export class AcpChild {
     this.#drain();
   }
 
-  /** Kills the process and everything that it has started. */
   kill(): void {
     this.#process.kill();
     this.#fail('The agent was stopped.');
@@ -272,7 +264,7 @@ export class AcpChild {
   }
 
   async #connect(): Promise<InitializeResponse> {
-    // The client is loaded with the first agent, because most servers have none.
+    // The client is imported with the first agent, because most servers have no such agent.
     const { client, ndJsonStream } = await import('@agentclientprotocol/sdk');
     const input = ReadableStream.from(this.#output()) as ReadableStream<Uint8Array>;
     const output = Writable.toWeb(this.#process.input) as WritableStream<Uint8Array>;
@@ -310,7 +302,7 @@ export class AcpChild {
     }
   }
 
-  /** The connection refuses updates that it does not know, and these are to be kept. */
+  /** The connection drops updates of unknown types, so these are taken out before and recorded. */
   async *#withoutUpdates(messages: AsyncIterable<AnyMessage>): AsyncGenerator<AnyMessage> {
     for await (const message of messages) {
       const update = updateSchema.safeParse(message).data;
@@ -325,7 +317,7 @@ export class AcpChild {
     return this.#connection;
   }
 
-  /** A call that a working agent answers at once. */
+  /** Makes a call that a working agent answers at once. */
   async #call<T>(call: (agent: ClientConnection['agent']) => Promise<T>): Promise<T> {
     const signal = this.#setUp;
     const { callTimeoutMs = defaultCallTimeoutMs } = this.#options;
@@ -353,7 +345,7 @@ export class AcpChild {
   }
 
   #ready(): TurnItem | undefined {
-    // A message that still grows becomes one event, unless something follows it.
+    // A message that still grows becomes an event only when something follows it.
     const isOver =
       this.#stopped !== undefined || this.#failure !== undefined || this.#questions.hasNext;
     if (isOver) this.#recorder.settle();
@@ -378,7 +370,7 @@ export class AcpChild {
       return;
     }
     if (this.#recorder.add(update) === 'event') this.#options.live.flush();
-    // A message that grows is no event yet, and an agent writes hundreds of pieces of it.
+    // A message that still grows is no event yet, and arrives in hundreds of chunks.
     if (this.#recorder.hasEvents(false)) this.#change();
   }
 
@@ -386,7 +378,7 @@ export class AcpChild {
     { toolCall, options, sessionId }: RequestPermissionRequest,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse> {
-    // A question outside of a turn, or while the turn is cancelled, never reaches a person.
+    // A question outside a turn, or during a cancellation, never reaches a person.
     const isExpected = this.#turn !== undefined && !this.#isCancelling;
     if (sessionId !== this.#session || !isExpected || this.#questions.isFull)
       return Promise.resolve(cancelled);

@@ -32,10 +32,7 @@ export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
   readonly model: AcpModel;
 }
 
-/**
- * The program of each conversation where the environment names an agent; undefined where it names
- * none. Throws SettingsError.
- */
+/** Returns the programs of conversations; undefined without an agent. Throws SettingsError. */
 export function acpPrograms(
   env: Readonly<Record<string, string | undefined>>,
 ): ChooseProgram | undefined {
@@ -55,13 +52,13 @@ export function acpPrograms(
   );
 }
 
-/** Maximum starts of the agent's process in one run after the first. */
+/** Maximum restarts of the agent's process in one run. */
 const maxRestarts = 3;
 const firstDelayMs = 500;
 const maxReasonCharacters = 200;
 /** Maximum processes in a row that end, or do not answer, while they open a session. */
 const maxOpenings = 2;
-/** Maximum messages of the log that a replay is compared with, the last ones. */
+/** Maximum number of the log's last messages that a replay is compared with. */
 const maxComparedMessages = 100;
 
 const pauseText =
@@ -70,8 +67,8 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 /**
- * An answer that a person gave to a process that has ended before it got the answer. The answer
- * counts for the first question of the turn that learns of it, if that is about the same call.
+ * A person's answer for a process that ended before the process got the answer. The answer counts
+ * for the first question about the same call in the turn that learns of the answer.
  */
 interface Undelivered {
   readonly hash: string;
@@ -89,9 +86,9 @@ export class AcpProgram implements Program {
   #child: AcpChild | undefined;
   #readsImages = false;
   #undelivered: Undelivered | undefined;
-  /** The session that processes have not opened, and how many in a row have failed with it. */
+  /** The session that processes failed to open, and the number of failures in a row. */
   #unopened: { readonly session: string; readonly times: number; readonly why: string } | undefined;
-  /** The messages so far, for the first prompt of an agent that has not kept its session. */
+  /** The previous messages, for the first prompt of an agent that has lost its session. */
   #transcript: string | undefined;
 
   constructor(options: AcpProgramOptions) {
@@ -122,7 +119,7 @@ export class AcpProgram implements Program {
     await child?.ended();
   }
 
-  /** Ends the turn of an interrupted run, whose events the log does not hold. */
+  /** Cancels the turn of an interrupted run. The log does not hold the events of this turn. */
   async #cancel(): Promise<void> {
     this.#undelivered = undefined;
     const child = this.#child;
@@ -134,13 +131,13 @@ export class AcpProgram implements Program {
     for (;;) {
       run.checkpoint();
       const { approval } = run;
-      // A message that arrives in the meantime answers no question.
+      // A message that arrives while the question waits does not answer it.
       if (approval !== undefined && approval.answer === undefined)
         throw new ConfirmationRequested(approval.request.id);
       const child = await this.#connected(run);
       let notice: string | undefined;
       if (approval?.answer !== undefined) {
-        // Stored before it is given: after a crash in between, the agent asks again.
+        // The event precedes the answer: after a crash between the two, the agent asks again.
         await run.append({
           event: stateEvent({ key: 'approval_delivered', value: approval.request.id }),
         });
@@ -153,7 +150,7 @@ export class AcpProgram implements Program {
     }
   }
 
-  /** Sends the next prompt; false when there is nothing to do. */
+  /** Sends the next prompt. Returns false when nothing is to be done. */
   async #begin(run: Run, child: AcpChild, notice: string | undefined): Promise<boolean> {
     const pending = run.pendingMessages();
     const parts: string[] = [];
@@ -164,11 +161,11 @@ export class AcpProgram implements Program {
     const messages = events.flatMap((event) =>
       event.kind === 'MessageEvent' ? [event.llm_message.content] : [],
     );
-    // An answer outlives neither the turn that learns of it, nor a message of the user.
+    // A kept answer expires with the turn that learns of it, and with a message of the user.
     if (notice === undefined || pending.length > 0) this.#undelivered = undefined;
     if (parts.length + messages.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
-    // The protocol has no system message, so the first prompt of a session begins with its suffix.
+    // The protocol has no system message, so the system suffix begins a session's first prompt.
     const isNew = run.log.handledThrough === 0 || this.#transcript !== undefined;
     if (isNew && run.systemMessageSuffix !== undefined) parts.unshift(run.systemMessageSuffix);
     const last = pending.at(-1);
@@ -194,7 +191,7 @@ export class AcpProgram implements Program {
     return true;
   }
 
-  /** Records what the agent does until its turn ends, or a person has to answer a question. */
+  /** Records what the agent does until its turn ends, or a question needs a person. */
   async #follow(run: Run, child: AcpChild): Promise<void> {
     const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     for (;;) {
@@ -211,7 +208,7 @@ export class AcpProgram implements Program {
             break;
           }
           await run.append(...questionDrafts(item.request));
-          // The agent may have withdrawn the question before the log had it.
+          // The agent may have withdrawn the question before the log recorded it.
           if (child.hasWithdrawn(item.request.id)) this.#options.link.withdraw(item.request.id);
           throw new ConfirmationRequested(item.request.id);
         }
@@ -222,7 +219,7 @@ export class AcpProgram implements Program {
             classification: { kind: 'config', retryable: true, user_action: 'settings' },
           });
         case 'stopped':
-          // The agent knew of the answer in this turn, and has not asked for its call again.
+          // The turn has learned of the kept answer, and has not repeated the call.
           this.#undelivered = undefined;
           await run.append(...statsDrafts(run, item.usage), {
             event: stateEvent({ key: 'acp_turn', value: this.#shown(item.reason) }),
@@ -238,7 +235,7 @@ export class AcpProgram implements Program {
     return maskText(reason, this.#options.needles()).slice(0, maxReasonCharacters);
   }
 
-  /** The option that needs no person: asked for by the policy, or given before a restart. */
+  /** Returns the option that the policy chooses, or that a person chose before a restart. */
   #answerFor(run: Run, request: ApprovalRequest): string | undefined {
     const optionOf = (kind: string | undefined) =>
       request.options.find((option) => option.kind === kind)?.option_id;
@@ -249,21 +246,21 @@ export class AcpProgram implements Program {
     return run.confirmationPolicy === 'NeverConfirm' ? optionOf('allow_once') : undefined;
   }
 
-  /** Keeps an answer for the same call of the next process, and says so to the agent. */
+  /** Keeps an answer for the same call in the next process. Returns the note to the agent. */
   #keep(request: ApprovalRequest, optionId: string | null, reason: string | null): string {
     const kind = request.options.find(({ option_id }) => option_id === optionId)?.kind;
     const isAllowed = kind?.startsWith('allow') === true;
-    // Only an answer for this one call is kept.
+    // Only an answer for this one call is kept; an answer for later calls as well is not.
     const { call_hash: hash } = request;
     if (isAllowed && hash !== undefined) this.#undelivered = { hash, kind: 'allow_once' };
-    // The agent itself has written the title, which may not pass for words of this note.
+    // The agent writes the title, so JSON quotes keep it apart from the words of this note.
     const call = JSON.stringify({ title: request.title, input: request.input });
     return isAllowed
       ? `The user has allowed this tool call, which has not been executed: ${call}. Call the tool again with the same input if it is still needed.`
       : `The user has refused this tool call, which has not been executed: ${call}.${reason === null ? '' : ` Reason: ${reason}`}`;
   }
 
-  /** The agent's process with its session; starts and continues it. */
+  /** Returns the agent's process with an open session. Starts or continues it when necessary. */
   async #connected(run: Run): Promise<AcpChild> {
     const known = this.#child;
     if (known?.hasFailed === false) return known;
@@ -279,7 +276,7 @@ export class AcpProgram implements Program {
       await mkdir(dirname(join(home, path)), { recursive: true });
       await writeFile(join(home, path), text, { mode: 0o600 });
     }
-    // No tool outlasts its process.
+    // No tool call outlasts the process of the agent.
     await run.failOpenCalls('The process of the agent ended before the tool did.');
     const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     const secrets = await this.#secretsFor(run, signal);
@@ -322,11 +319,11 @@ export class AcpProgram implements Program {
     return (this.#child = child);
   }
 
-  /** The secrets of the conversation as variables. Those that are left out are recorded. */
+  /** Returns the secrets of the conversation as variables, and records those left out. */
   async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { settings, readSecrets } = this.#options;
     const { values, unread } = await readSecrets(signal);
-    // A variable of the vendor that has no value here decides as well where its keys are sent.
+    // Secrets may not set the vendor's variables, even unset ones, which may redirect its keys.
     const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
     const { env, skipped } = agentVariablesOf(values, taken);
     const missing = [...unread, ...skipped].sort();
@@ -369,7 +366,7 @@ export class AcpProgram implements Program {
     );
   }
 
-  /** Why a session is given up, so that no run waits for it again; undefined where it is not. */
+  /** Returns why a session is given up, so that no run tries it again; undefined to keep it. */
   #lost(session: string | undefined): string | undefined {
     const unopened = this.#unopened;
     return unopened?.session === session && (unopened?.times ?? 0) >= maxOpenings
@@ -377,7 +374,7 @@ export class AcpProgram implements Program {
       : undefined;
   }
 
-  /** Records how a session continues; false when the agent has lost the session. */
+  /** Records how a session continues. Returns false when the agent has lost the session. */
   async #continued(
     run: Run,
     child: AcpChild,
@@ -415,7 +412,7 @@ async function lastMessages({ log }: Run): Promise<readonly string[]> {
   );
 }
 
-/** Records each MCP server that the agent can't use once, whatever processes the agent has. */
+/** Records each unusable MCP server once per conversation, not once per process. */
 async function recordSkipped(run: Run, names: readonly string[]): Promise<void> {
   const unknown = names.filter((name) => !run.skippedMcpServers.has(name));
   await run.append(

@@ -4,22 +4,21 @@ import { isAllowing } from '../approvals.ts';
 import type { ApprovalRequest } from '../events.ts';
 import { bounded } from './tool-calls.ts';
 
-/** Maximum questions that wait for their turn or their answer; further ones are cancelled. */
+/** Maximum questions that wait to be shown or answered; further ones are cancelled. */
 const maxPermissions = 100;
 const maxOptions = 20;
-/** Code of the reason for which the agent itself has cancelled a request. */
+/** JSON-RPC error code of a request that the agent itself has cancelled. */
 const requestCancelled = -32_800;
 const maxOptionCharacters = 200;
 const maxNameCharacters = 400;
 
-/** The answer to a question that no person answers. */
 export const cancelled: RequestPermissionResponse = { outcome: { outcome: 'cancelled' } };
 
 export interface QuestionsOptions {
-  /** Whether a person may choose an option that holds for later calls as well. */
+  /** Whether people may choose options that apply to later calls as well. */
   readonly allowAlways: boolean;
   readonly masked: (text: string) => string;
-  /** Called when the agent wants no answer any more to a question that was shown. */
+  /** Called when the agent withdraws a question that a person has seen. */
   readonly onWithdrawn: (id: string) => void;
   /** Called when the agent itself has cancelled a question. */
   readonly onChange: () => void;
@@ -44,24 +43,23 @@ export class Questions {
     return this.#open.length >= maxPermissions;
   }
 
-  /** Whether a question has not been shown. */
   get hasNext(): boolean {
     return this.#open.some(({ isShown }) => !isShown);
   }
 
-  /** The next question for a person, which counts as shown from now on. */
+  /** Returns the next question for a person. The question then counts as shown. */
   next(): ApprovalRequest | undefined {
     const next = this.#open.find(({ isShown }) => !isShown);
     if (next !== undefined) next.isShown = true;
     return next?.request;
   }
 
-  /** Whether the agent itself has cancelled this question, as the last one. */
+  /** Whether the last question is this one, and the agent itself has cancelled it. */
   hasWithdrawn(id: string): boolean {
     return id === this.#lastWithdrawn;
   }
 
-  /** Keeps a question until it is answered. The signal is the agent's. */
+  /** Keeps a question until it is answered. The agent aborts the signal to cancel it. */
   ask(
     asked: Omit<ApprovalRequest, 'id' | 'options'>,
     options: RequestPermissionRequest['options'],
@@ -74,10 +72,10 @@ export class Questions {
         id: randomUUID(),
         ...asked,
         options: [...options]
-          // The refusals come first into the bounded list, so that a person can always refuse.
+          // Refusals precede permissions in the bounded list, so a person can always refuse.
           .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))
           .filter(({ optionId }) => optionId.length <= maxOptionCharacters)
-          // The answer needs the id as it is.
+          // The agent expects the id of the option unmasked, so an id must contain no secret.
           .filter(({ optionId }) => masked(optionId) === optionId)
           .filter(({ kind }) => allowAlways || !kind.endsWith('_always'))
           .slice(0, maxOptions)
@@ -96,7 +94,7 @@ export class Questions {
   }
 
   /**
-   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
+   * Answers a question. An option that the agent has not offered cancels the question. `unknown`:
    * this process has not asked the question, or its turn was cancelled since.
    */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
@@ -111,8 +109,8 @@ export class Questions {
   }
 
   /**
-   * No tool of the turn waits for an answer any more. A question that a person has seen stays where
-   * the connection has closed: the next process gets its answer.
+   * Ends the turn, so no tool waits for an answer any more. When the connection has closed, a
+   * question that a person has seen stays open: the next process gets the answer.
    */
   endTurn(isAnswered: boolean): void {
     for (const open of this.#open.filter(({ isShown }) => isAnswered || !isShown)) {
@@ -121,14 +119,13 @@ export class Questions {
     }
   }
 
-  /** Cancels all questions without a notice to the client. */
   cancelAll(): void {
     for (const { answer } of this.#open.splice(0)) answer(cancelled);
   }
 
   /**
-   * Forgets a question that the agent itself has cancelled. The end of the connection cancels no
-   * question: the next process gets the answer.
+   * Removes a question that the agent cancelled, but leaves it after a lost connection, because the
+   * next process gets the answer.
    */
   #withdraw(open: OpenQuestion, reason: unknown): void {
     const isAgents =
@@ -140,7 +137,7 @@ export class Questions {
     this.#options.onChange();
   }
 
-  /** Ends a question that the agent wants no answer to, whether or not a person has seen it. */
+  /** Ends a question that the agent no longer wants answered, shown or not. */
   #cancel({ request, answer, isShown }: OpenQuestion): void {
     answer(cancelled);
     if (!isShown) return;

@@ -37,9 +37,9 @@ import {
 const maxTextCharacters = 100_000;
 const maxTitleCharacters = 1_000;
 const maxIdCharacters = 200;
-/** Maximum characters of an update that this bridge does not know, as JSON. */
+/** Maximum characters, as JSON, of an update of an unknown type. */
 const maxUnknownCharacters = 10_000;
-/** Maximum tool calls whose state is kept beside those that no event holds yet. */
+/** Maximum tool calls whose state is kept, besides those that no event contains yet. */
 const maxKept = 200;
 const maxPlanEntries = 100;
 
@@ -48,32 +48,28 @@ interface Update {
   readonly [field: string]: unknown;
 }
 
-/** A part of a tool call as the agent has sent it, before secrets were hidden and ends omitted. */
+/** A part of a tool call as the agent has sent it, before masking and truncation. */
 interface RawPart {
-  /** SHA-256 of its JSON. */
+  /** SHA-256 of the part as JSON. */
   readonly hash: string;
-  /** Whether the part that is shown has lost its end, or else does not say all. */
+  /** Whether the shown part is truncated or incomplete. */
   readonly isShortened: boolean;
 }
-/** Parts of a tool call that decide what the call does; undefined for those that were not sent. */
+/** The parts that decide what a tool call does; undefined for parts that were not sent. */
 type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>> & {
-  /** The title without secrets. An event has its beginning. */
+  /** The title with secrets masked. An event contains the beginning. */
   readonly shownTitle: string | undefined;
 };
 
 export interface AskedCall {
   readonly call: AcpToolCall;
   readonly title: string;
-  /**
-   * Null where the agent has sent none. The arguments `(content)` and `(locations)` have what the
-   * agent says beside it.
-   */
+  /** Null if not sent. `(content)` and `(locations)` contain what the agent sends besides it. */
   readonly input: unknown;
-  /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
+  /** Identifies what the tool call does: a hash from before masking and truncation. */
   readonly call_hash: string;
-  /** Whether neither the agent nor this bridge has omitted a part. */
+  /** Whether neither the agent nor the server has omitted a part. */
   readonly complete: boolean;
-  /** Text in the place of each secret. */
   readonly secret_marker: string;
 }
 
@@ -85,10 +81,7 @@ const rawPart = (raw: unknown, { isShortened = false } = {}): RawPart | undefine
     ? undefined
     : { hash: sha256(raw), isShortened: isShortened || !isExact(raw) };
 
-/**
- * Whether a JSON value is the one that the agent has sent: the parser rounds integers that other
- * languages keep, and levels that are too deep become a text.
- */
+/** Whether a JSON value is exact: the parser rounds large integers, and makes deep levels text. */
 function isExact(value: unknown, depth = 0): boolean {
   if (typeof value === 'number')
     return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
@@ -97,7 +90,6 @@ function isExact(value: unknown, depth = 0): boolean {
 }
 
 const title = z.nullish(z.string());
-/** The parts of a tool call that an event shows. */
 export const toolCallSchema = z.object({
   toolCallId: z.string().check(z.maxLength(maxIdCharacters)),
   title,
@@ -110,14 +102,11 @@ export const toolCallSchema = z.object({
 });
 export type ToolCallParts = z.output<typeof toolCallSchema>;
 
-/** States of the protocol, which are no secrets although a secret may have the same value. */
+/** Statuses of the protocol. They are never masked, even if a secret has the same value. */
 const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
 const ended: ReadonlySet<string> = new Set(['completed', 'failed']);
 
-/**
- * Returns the parts of a tool call without the needles. A marker that the agent itself has written
- * is escaped, so that no call is shown like another one that uses a secret.
- */
+/** Masks a tool call. Markers of the agent are escaped, so no call looks like one with a secret. */
 export function maskedParts(parts: ToolCallParts, needles: Needles): ToolCallParts {
   const { toolCallId, title: named, kind, status, rawInput, rawOutput, content } = parts;
   const shown = (text: string | null | undefined) =>
@@ -138,7 +127,7 @@ const plan = z.object({
   entries: z.array(z.object({ content: z.string(), status: z.string(), priority: z.string() })),
 });
 
-/** Updates that no event repeats: the log has the messages of the user, the rest is for editors. */
+/** Updates without events: the log has the messages of the user, and the rest is for editors. */
 const ignored: ReadonlySet<string> = new Set([
   'user_message_chunk',
   'available_commands_update',
@@ -150,9 +139,9 @@ const ignored: ReadonlySet<string> = new Set([
 
 export interface RecorderOptions {
   readonly needles?: () => Needles;
-  /** Gets each text that a message or a thought grows by, without the texts to hide. */
+  /** Gets the text that each chunk adds to a message or thought, with secrets masked. */
   readonly onText?: (said: Said) => void;
-  /** Gets the whole output so far of a tool call that runs, with the texts to hide. */
+  /** Gets the whole output so far of a running tool call, with secrets unmasked. */
   readonly onOutput?: (callId: string, output: string) => void;
 }
 
@@ -162,24 +151,23 @@ type Segment =
   | { readonly kind: 'event'; readonly event: EventBody };
 
 /**
- * Turns the updates of a session into events. Chunks of a message become one event, and the updates
- * of a tool call that no event holds yet become one event with the last state. Secrets are hidden
- * in all of them. Pure: no I/O and no clock.
+ * Converts the updates of a session to events. Chunks of a message become one event, and the
+ * updates of a tool call that no event contains yet become one event with the last state. Secrets
+ * are masked in all of them. Pure: no I/O and no clock.
  */
 export class UpdateRecorder {
   readonly #needles: () => Needles;
   readonly #onText: (said: Said) => void;
   readonly #onOutput: (callId: string, output: string) => void;
   readonly #stream = new StreamMask();
-  /** Kind of the text that grows and may have an end that is held back. */
+  /** Kind of the current text, whose end may be held back for masking. */
   #saying: Said['kind'] = 'message';
   readonly #calls = new Map<string, AcpToolCall>();
   readonly #raw = new WeakMap<AcpToolCall, RawParts>();
-  /** Ids of the tool calls among the segments. */
   readonly #pending = new Set<string>();
-  /** Size of the output that the last event of a tool call has. */
+  /** Size of the output in the last event of each tool call. */
   readonly #logged = new WeakMap<AcpToolCall, number>();
-  /** Ids of the tool calls that had not ended when their state was deleted. */
+  /** Ids of tool calls whose state was deleted before they ended. */
   readonly #forgotten = new Set<string>();
   #segments: Segment[] = [];
   #size = 0;
@@ -194,25 +182,25 @@ export class UpdateRecorder {
     this.#onOutput = onOutput;
   }
 
-  /** Characters that no event holds yet, about. */
+  /** Approximate number of characters that no event contains yet. */
   get size(): number {
     return this.#size;
   }
 
-  /** Whether there is an event; with `isOver` a message that grows counts as one. */
+  /** Whether `take` would return an event; with `isOver` a growing message counts. */
   hasEvents(isOver: boolean): boolean {
     return this.#segments.length > (isOver || !this.#isGrowing ? 0 : 1);
   }
 
-  /** Whether the last event is a message to which the next chunk belongs. */
+  /** Whether the last event is a message that the next chunk continues. */
   get #isGrowing(): boolean {
     const last = this.#segments.at(-1);
     return last !== undefined && 'text' in last;
   }
 
   /**
-   * Takes an update as the agent has sent it. One that is not as the protocol has it is kept. An
-   * `event` ends the text of a message or a thought. `output`: a later event has it.
+   * Adds an update as the agent has sent it; invalid updates are kept. An `event` ends the text of
+   * a message or a thought. `output`: a later event contains the output.
    */
   add(given: Update): 'text' | 'output' | 'event' | 'ignored' {
     const { sessionUpdate } = given;
@@ -246,15 +234,15 @@ export class UpdateRecorder {
     return 'event';
   }
 
-  /** Adds what is held back of a text that may not grow any more. */
+  /** Adds the text that masking has held back, because the text no longer grows. */
   settle(): void {
     this.#grow(this.#saying, this.#stream.end(this.#needles()));
   }
 
   /**
-   * Takes over what is known of a tool call, for instance with a request for permission. The parts
-   * are as the agent has sent them. `isNew`: the id of a call that has ended begins another one,
-   * because some models count their calls from one again.
+   * Merges parts of a tool call, for instance of a permission request, as the agent has sent them.
+   * `isNew`: the id of a call that has ended begins another call, because some models number their
+   * calls from one again.
    */
   merge(given: ToolCallParts, { isNew = false } = {}): AcpToolCall {
     const update = maskedParts(given, this.#needles());
@@ -297,10 +285,10 @@ export class UpdateRecorder {
   }
 
   /**
-   * Takes over a request for permission. Its call has the input that the agent has reported before
-   * and the one of the request: some requests repeat a part of the call, or its beginning. The call
-   * is identified whatever id it has, by all parts of both as the agent has sent them but for the
-   * ids of terminals, so two calls that are shown alike, because secrets are hidden, differ.
+   * Merges a permission request. Its call has the input reported before and the input of the
+   * request, because some requests repeat only a part of the call. The hash covers all parts of
+   * both as the agent sent them, except ids of terminals; so two calls that look alike, because
+   * secrets are masked, have different hashes.
    */
   ask(given: ToolCallParts): AskedCall {
     const needles = this.#needles();
@@ -323,7 +311,7 @@ export class UpdateRecorder {
       '(content)': [known?.content, content].map(withoutPlaces),
       '(locations)': [locations],
     };
-    // Some agents have the command in the title alone.
+    // Some agents send the command only in the title.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
     const added = [given.rawInput, givenContent, given.locations].map((part) => rawPart(part));
     const sent = [raw?.title, raw?.kind, before?.input, before?.content, ...added];
@@ -349,7 +337,7 @@ export class UpdateRecorder {
     };
   }
 
-  /** The events since the last call. Without `isOver` a message that grows stays. */
+  /** Returns the events since the last call. Without `isOver`, a growing message remains. */
   take(isOver: boolean): readonly EventBody[] {
     if (isOver) this.settle();
     const growing = isOver || !this.#isGrowing ? undefined : this.#segments.pop();
@@ -362,7 +350,7 @@ export class UpdateRecorder {
     return events;
   }
 
-  /** Deletes the state of a call. A question about it would lack what only the state has. */
+  /** Deletes the state of a call. A later question about the call lacks that state. */
   #forget(id: string): void {
     if (!ended.has(this.#calls.get(id)?.status ?? '')) this.#forgotten.add(id);
     this.#calls.delete(id);
@@ -402,7 +390,7 @@ export class UpdateRecorder {
     this.#size += text.length;
   }
 
-  /** Takes an update that has nothing but a little more output of a call; false for another one. */
+  /** Adds an update that only extends the output of a call. Returns false for any other update. */
   #grows(given: Update): boolean {
     const { data } = toolCallSchema.safeParse(given);
     const id = maskText(data?.toolCallId ?? '', this.#needles());

@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
 import type { AcpToolCall } from '../events.ts';
 
-/** Maximum characters of the input, the output and the content of a tool call, as JSON each. */
+/** Maximum characters of the input, output and content of a tool call, as JSON each. */
 export const maxDataCharacters = 30_000;
 
-/** Data of a tool as it is, or the beginning of its JSON where that is too long. */
+/** Returns data of a tool unchanged, or the beginning of its JSON if that is too long. */
 export function bounded(value: unknown, maxCharacters = maxDataCharacters): unknown {
   if (value === undefined || value === null) return undefined;
   const text = JSON.stringify(value);
@@ -12,7 +12,7 @@ export function bounded(value: unknown, maxCharacters = maxDataCharacters): unkn
   return `${text.slice(0, maxCharacters)}… (${text.length - maxCharacters} characters omitted)`;
 }
 
-/** Maximum characters of what an agent says beside an input, as JSON; for instance whole files. */
+/** Maximum characters, as JSON, of what an agent sends besides an input, such as whole files. */
 const maxBeside = 4_000;
 
 const separator = '\0';
@@ -20,10 +20,7 @@ const separator = '\0';
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/**
- * The contents of a tool call without the ids of the terminals that show its output. An agent makes
- * a new id each time that it asks about the call.
- */
+/** Removes ids of terminals from contents, as an agent creates new ids each time that it asks. */
 export function withoutPlaces(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.map((part: unknown) => {
@@ -33,7 +30,7 @@ export function withoutPlaces(content: unknown): unknown {
   });
 }
 
-/** The first of these parts that says anything. */
+/** Returns the first part that is not empty. */
 export const firstSaid = (...parts: readonly unknown[]): unknown =>
   parts.find(
     (part) =>
@@ -46,7 +43,7 @@ export const firstSaid = (...parts: readonly unknown[]): unknown =>
 export const bothOf = (reported: unknown, asked: unknown): unknown =>
   reported === undefined ? asked : { reported, asked };
 
-/** Whether each field of the request is one of the call. */
+/** Whether the reported call contains each field of the request. */
 export function isPartOf(asked: unknown, reported: unknown): boolean {
   if (!isRecord(asked) || !isRecord(reported)) return false;
   const fields = Object.entries(asked);
@@ -60,8 +57,8 @@ export function isPartOf(asked: unknown, reported: unknown): boolean {
 }
 
 /**
- * The input with what the agent says of the call beside it and neither the input nor the title has:
- * arguments `(content)` and `(locations)`. The tool gets the input alone.
+ * Adds to the input what only other parts of the call contain, as the arguments `(content)` and
+ * `(locations)`. The tool itself gets the input alone.
  * @param said Parts, or lists of parts, without secrets and ids of terminals, by their argument.
  */
 export function withBeside(
@@ -73,7 +70,7 @@ export function withBeside(
   const isIn = (leaf: string) => !leaf.includes(separator) && known.includes(leaf);
   const beside = Object.entries(said).flatMap(([name, given]) => {
     const all = given.flat().filter((part) => part !== undefined && part !== null);
-    // A comparison of more text would take seconds.
+    // Comparing more text would take seconds.
     const isLong = JSON.stringify(all).length > 2 * maxDataCharacters;
     const unknown = isLong ? all : all.filter((part) => !leavesOf(part).every(isIn));
     const parts = [...new Map(unknown.map((part) => [JSON.stringify(part), part])).values()];
@@ -86,16 +83,16 @@ export function withBeside(
   return { ...(isOwn ? input : others), ...Object.fromEntries(beside) };
 }
 
-/** Parts as they are, or the beginning of their JSON. An agent's own end may be omitted already. */
+/** Returns parts unchanged, or the start of their JSON. The agent may have truncated them too. */
 function beginningOf(parts: readonly unknown[]): unknown {
   const text = JSON.stringify(parts);
   return text.length <= maxBeside ? parts : `${text.slice(0, maxBeside)}… (the rest is omitted)`;
 }
 
-/** Words of the protocol, which say nothing of the call. */
+/** Words of the protocol that carry no information about the call. */
 const types: ReadonlySet<unknown> = new Set(['content', 'diff', 'terminal', 'text']);
 
-/** The texts and numbers in a part of a call; of the change of a file those that change. */
+/** Returns the texts and numbers of a part of a call; of a file change only the changed ones. */
 function leavesOf(part: unknown): readonly string[] {
   if (typeof part === 'string') return [part];
   if (typeof part === 'number') return [String(part)];
@@ -109,7 +106,7 @@ function leavesOf(part: unknown): readonly string[] {
   return [types.has(type) ? [] : type, ...texts, ...Object.values(others)].flatMap(leavesOf);
 }
 
-/** Two texts without their common beginning and end. */
+/** Returns two texts without their common beginning and end. */
 function changed(one: string, other: string): readonly [string, string] {
   const shorter = Math.min(one.length, other.length);
   let start = 0;
@@ -122,10 +119,10 @@ function changed(one: string, other: string): readonly [string, string] {
 interface AskedParts {
   readonly title: string;
   readonly kind: string;
-  /** Inputs of the call before the question and in the question, nullish where there are none. */
+  /** Inputs of the call before and in the question; nullish if absent. */
   readonly inputs: readonly unknown[];
   readonly contents: readonly unknown[];
-  /** Files that the question names, as the agent has sent them. */
+  /** Files that the question names, as the agent sent them. */
   readonly locations: unknown;
 }
 
@@ -137,16 +134,16 @@ const contentParts = z.array(
 );
 const paths = z.array(z.object({ path: z.string() }));
 
-/** Text of Gemini in place of arguments of an MCP tool that are longer than 500 characters. */
+/** Text that Gemini sends instead of MCP arguments longer than 500 characters. */
 const omittedPayload = '[Payload omitted due to length';
-/** End of a title that Gemini has shortened, for instance that of a fetch. */
+/** End of a title that Gemini has truncated, for example that of a fetch. */
 const shortenedEnd = /(?:\.\.\.|…)["'`]?$/;
 /** Kinds of tools that do nothing without an argument. */
 const needsInput: ReadonlySet<string> = new Set(['read', 'delete', 'move', 'fetch']);
 
 /**
- * Whether an agent has omitted a part of the call from its question: Gemini omits long arguments,
- * Codex the change of a file beyond 1 MiB, and OpenCode the file that it reads.
+ * Whether an agent has omitted a part of the call: Gemini omits long arguments, Codex the change of
+ * a file beyond 1 MiB, and OpenCode the file that it reads.
  */
 export function hasOmission({ title, kind, inputs, contents, locations }: AskedParts): boolean {
   const parts = contents.flatMap((content) => contentParts.safeParse(content).data ?? []);
@@ -158,7 +155,7 @@ export function hasOmission({ title, kind, inputs, contents, locations }: AskedP
     const named = new Set(paths.safeParse(locations).data?.map(({ path }) => path));
     return changed.size < Math.max(1, named.size);
   }
-  // The title of a command is the command, which may end like a shortened text.
+  // The title of a command is the command itself, which may end like a truncated text.
   if (parts.length > 0 || kind === 'execute') return false;
   return shortenedEnd.test(title) || (sent.length > 0 && needsInput.has(kind));
 }
@@ -179,10 +176,10 @@ interface Parts {
 const texts = z.array(z.object({ content: z.object({ text: z.string() }) }));
 const output = z.object({ output: z.string() });
 
-/** A text that Codex shows as a block of code: its end moves with each update. */
+/** Code block in which Codex shows text. Its end moves with each update. */
 const fenced = /^```\w*\n([^]*?)(?:\n?```\n*)?$/;
 
-/** Returns the output so far that an update of a running call has; empty where it has none. */
+/** Returns the output so far of a running call; empty if the update has none. */
 export function outputOf({ content, rawOutput }: Parts): string {
   const parts = texts.safeParse(content).data ?? [];
   const text =
@@ -198,9 +195,9 @@ const isSame = (given: string | null | undefined, known: string): boolean =>
   given == null || given === known;
 
 /**
- * Whether an update says nothing of a call but its output so far. The log has a part of the output
- * whose size doubles each time, so that a command that writes for hours costs the log no more than
- * the output does: `logged` is the size that it has.
+ * Whether an update only extends the output of a call. The log stores the output each time that its
+ * size has doubled, so that the events of a command that writes for hours are no larger than its
+ * output. `logged`: size of the stored output.
  */
 export const isProgress = (
   { title, kind, status, rawInput, locations, ...update }: Parts,
@@ -215,7 +212,7 @@ export const isProgress = (
   locations === undefined &&
   sizeOf(update) < 2 * logged;
 
-/** Size of the output of an update, in characters of JSON. */
+/** Returns the size of the output of an update, in characters of JSON. */
 export const sizeOf = ({ content, rawOutput }: Pick<Parts, 'content' | 'rawOutput'>): number =>
   lengthOf(content) + lengthOf(rawOutput);
 

@@ -5,7 +5,7 @@ import type { Draft } from '../event-log.ts';
 import { RunFailure, type Run } from '../program.ts';
 import { actionEvent } from '../tool-events.ts';
 
-/** An agent that does not do what the protocol says; `detail` ends with what it printed. */
+/** An agent that violates the protocol. `detail` ends with the output of the agent's process. */
 export class AcpFailure extends Error {
   override readonly name = 'AcpFailure';
 }
@@ -21,7 +21,7 @@ export type TurnItem =
   | { readonly kind: 'stopped'; readonly reason: StopReason; readonly usage: AcpUsage | undefined }
   | { readonly kind: 'refused'; readonly detail: string };
 
-/** An update of the session from the agent; one can come between turns too. */
+/** An update of the session. An agent may also send one between turns. */
 export const updateSchema = z.object({
   method: z.literal('session/update'),
   params: z.object({ sessionId: z.string(), update: z.looseObject({ sessionUpdate: z.string() }) }),
@@ -32,11 +32,11 @@ export type AcpUpdate = z.output<typeof updateSchema>['params'];
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);
 
-/** Whether the agent itself has answered with this error; a connection that closes has no code. */
+/** Whether the agent itself sent this error. The error of a closed connection has no code. */
 export const isResponse = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && typeof error.code === 'number';
 
-/** The tokens of a turn, as far as the agent states them; the protocol does not demand it. */
+/** Returns the tokens of a turn. Values are absent if the agent omits them, as it may. */
 export function usageOf(response: PromptResponse): AcpUsage | undefined {
   const { usage } = response as { readonly usage?: Partial<AcpUsage> | null };
   const count = (value: unknown) =>
@@ -46,7 +46,6 @@ export function usageOf(response: PromptResponse): AcpUsage | undefined {
     : { inputTokens: count(usage.inputTokens), outputTokens: count(usage.outputTokens) };
 }
 
-/** Resolves with the promise, or rejects with the reason of the signal. */
 export const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);
@@ -57,10 +56,7 @@ export const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): 
     });
   });
 
-/**
- * The question of an agent: an action that waits for a person, as for every agent, with the options
- * beside it.
- */
+/** Returns the events of a question: an action that waits for a person, and its options. */
 export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
   const { id, tool_call_id: toolCallId, title, tool_kind: tool, input } = request;
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);

@@ -5,16 +5,16 @@ import { booleanOf, SettingsError } from '../settings.ts';
 
 export interface AcpSettings {
   readonly vendor: AcpVendor;
-  /** Offers options that hold for later calls as well. */
+  /** Whether people may choose options that apply to later calls as well. */
   readonly allowAlways: boolean;
   readonly mcpServers: readonly McpServer[];
-  /** Mode of a session that asks before its tools. Absent: the one of the vendor. */
+  /** Mode of a session that asks before tool calls. Absent: the vendor's mode. */
   readonly mode: string | undefined;
-  /** Environment of the agent's process in addition, which no command has. */
+  /** Variables of the agent's process alone; commands of the server do not get them. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Returns undefined when the environment names no such agent. Throws SettingsError. */
+/** Returns undefined when the environment names no agent. Throws SettingsError. */
 export function acpSettingsOf(
   env: Readonly<Record<string, string | undefined>>,
 ): AcpSettings | undefined {
@@ -30,7 +30,6 @@ export function acpSettingsOf(
   };
 }
 
-/** Returns the value of a setting in JSON; undefined when the setting is absent. */
 function jsonOf<T>(
   name: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -41,7 +40,7 @@ function jsonOf<T>(
   if (text === '') return undefined;
   const parsed = type.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
-  // The message omits the value, which may contain secrets.
+  // The error message omits the value, which may contain secrets.
   const [issue] = parsed.error.issues;
   const place = issue?.path.join('.') ?? '';
   throw new SettingsError(
@@ -50,7 +49,7 @@ function jsonOf<T>(
 }
 
 /**
- * The agent that the environment names: `ACP_AGENT`, a name of the table, or `ACP_COMMAND`, the
+ * Returns the agent of the environment: `ACP_AGENT` is a name of the table, `ACP_COMMAND` the
  * command line of any other agent as a JSON list. Throws for a name that the table lacks.
  */
 export function acpVendorOf(
@@ -83,51 +82,50 @@ const environment = z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/
 const commandLine = z.array(z.string()).check(z.minLength(1));
 
 /**
- * How the last session of a conversation continues in a new process: `resume` without and `load`
- * with a replay of its messages; `transcript`: the agent keeps no session, so the first prompt of a
- * new one repeats what was said.
+ * How a new process continues the last session: `resume` without and `load` with a replay of the
+ * messages; `transcript`: the agent stores no session, so the first prompt of a new one repeats the
+ * messages.
  */
 export type Continuation = 'resume' | 'load' | 'transcript';
 
-/** The settings of a model, of which only the environment and the files of the agent learn. */
+/** Model settings, which only the agent's environment and files contain. */
 export interface AcpModel {
-  /** Absent: the choice of the agent. */
+  /** Absent: the agent chooses. */
   readonly name: string | undefined;
-  /** Absent: the address that the vendor's program implies. */
+  /** Absent: the default URL of the vendor's program. */
   readonly baseUrl: string | undefined;
   readonly apiKey: string | undefined;
 }
 
 /**
- * Everything that differs between the agents that speak the Agent Client Protocol. Texts of `args`,
- * `env` and `files` may contain `{model}`, `{baseUrl}`, `{apiKey}`, `{workingDir}` and `{home}`; an
- * entry whose setting is absent is left out.
+ * The differences between agents that speak the Agent Client Protocol. Texts of `args`, `env` and
+ * `files` may contain `{model}`, `{baseUrl}`, `{apiKey}`, `{workingDir}` and `{home}`; an entry
+ * whose setting is absent is left out.
  */
 export interface AcpVendor {
   readonly package: string;
   readonly version: string;
-  /** SPDX expression, or the words of the vendor where the license is not an open one. */
+  /** SPDX expression, or the vendor's own words for a license that is not open source. */
   readonly license: string;
-  /** Program of the package, and its arguments. */
   readonly command: readonly [program: string, ...args: readonly string[]];
   /**
-   * Folder of the program below node_modules, where the scripts of the package, which are not run,
-   * would bring it to its place. `{platform}` and `{arch}` are those of Node.
+   * Folder of the program below node_modules, from which the package's install scripts, which do
+   * not run, would copy it. `{platform}` and `{arch}` are those of Node.
    */
   readonly programFolder?: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Files below HOME, by path, which hold settings that the program reads from nowhere else. */
+  /** Files below HOME, by path, with settings that the program reads nowhere else. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Method of `authenticate`, for a program that refuses sessions before that call. */
+  /** Method for `authenticate`, which the program requires before any session. */
   readonly authMethod?: string;
-  /** Modes of a session: the one that asks before each tool, and the one that asks never. */
+  /** Modes of a session: one that asks before each tool call, and one that never asks. */
   readonly modes?: { readonly asks?: string; readonly free?: string };
   readonly continues: Continuation;
   /**
-   * Additions for a session that has to ask. They keep files of the repository, for example
-   * `.claude/settings.json`, from allowing tools, from starting programs before any question, and
-   * from sending the key of the model elsewhere. Absent: the agent reads no such file. The
-   * documentation says where they fail.
+   * Additions for a session that has to ask. Without them, files of the repository, for example
+   * `.claude/settings.json`, could allow tools, start programs before any question, and send the
+   * model's key elsewhere. Absent: the agent reads no such file. The documentation lists their
+   * limits.
    */
   readonly asking?: {
     readonly args?: readonly string[];
@@ -137,12 +135,12 @@ export interface AcpVendor {
     readonly meta?: Readonly<Record<string, unknown>>;
     /** Folder of the session. Absent: `{workingDir}`. */
     readonly folder?: string;
-    /** False: the agent starts no MCP server in a folder that it does not trust. */
+    /** False: the agent starts no MCP server in an untrusted folder. */
     readonly mcpServers?: false;
   };
 }
 
-/** The path that OpenAI-compatible servers have below the base URL is part of the base URL. */
+/** The base URL includes the path that OpenAI-compatible servers have below the host. */
 export const acpVendors = {
   codex: {
     package: '@agentclientprotocol/codex-acp',
@@ -165,8 +163,8 @@ export const acpVendors = {
     modes: { asks: 'read-only', free: 'agent-full-access' },
     continues: 'resume',
     asking: {
-      // The adapter marks the folder of a session as trusted under the name in the request. Codex
-      // reads the mark of the normal name, which nothing has set.
+      // The adapter marks the session's folder as trusted under the path of the request. Codex
+      // looks for the mark under the normalized path, which is never marked.
       folder: '{workingDir}/.',
     },
   },
@@ -179,7 +177,7 @@ export const acpVendors = {
       ANTHROPIC_API_KEY: '{apiKey}',
       ANTHROPIC_BASE_URL: '{baseUrl}',
       ANTHROPIC_MODEL: '{model}',
-      // The program refuses root without it when nothing is to be asked.
+      // Without this variable the program refuses to run as root in a mode that never asks.
       IS_SANDBOX: '1',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
@@ -187,7 +185,7 @@ export const acpVendors = {
     modes: { asks: 'default', free: 'bypassPermissions' },
     continues: 'resume',
     asking: {
-      // The rules of the repository stay where its settings do not count.
+      // The repository's instructions still apply, although its settings do not.
       files: { '.claude/CLAUDE.md': '@{workingDir}/CLAUDE.md\n' },
       meta: {
         claudeCode: {
@@ -214,7 +212,7 @@ export const acpVendors = {
     modes: { asks: 'default', free: 'yolo' },
     continues: 'load',
     asking: {
-      // A rule to ask precedes every rule to allow, whatever file has it.
+      // In Claude Code, a rule to ask precedes every rule to allow, whatever file contains it.
       env: {
         QWEN_CODE_SYSTEM_SETTINGS_PATH: '{home}/.qwen/system.json',
         QWEN_CODE_TRUSTED_FOLDERS_PATH: '{home}/.qwen/trusted.json',
@@ -251,7 +249,7 @@ export const acpVendors = {
         },
         autoupdate: false,
         permission: { bash: 'ask', edit: 'ask' },
-        // The rules of the repository stay where its settings do not count.
+        // The repository's instructions still apply, although its settings do not.
         instructions: ['{workingDir}/AGENTS.md', '{workingDir}/CLAUDE.md'],
       }),
     },
@@ -262,7 +260,7 @@ export const acpVendors = {
     package: '@google/gemini-cli',
     version: '0.61.0',
     license: 'Apache-2.0',
-    // Without a model the program asks another one which to take.
+    // Without a model, the program asks another model to choose one.
     command: ['gemini', '--acp', '--model={model}'],
     env: {
       GEMINI_API_KEY: '{apiKey}',
@@ -280,7 +278,7 @@ export const acpVendors = {
       },
       mcpServers: false,
       files: {
-        // A rule of an administrator precedes every rule of the repository.
+        // In Gemini, an administrator's rule precedes every rule of the repository.
         '.gemini/asks.toml': [
           '[[rule]]',
           'toolName = ["run_shell_command", "write_file", "replace", "web_fetch"]',
@@ -315,7 +313,7 @@ const settingPattern = /\{(model|baseUrl|apiKey|workingDir|home)\}/g;
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
-/** A text with the settings in place; undefined when one of them is absent. */
+/** Fills the settings into a text; undefined when a setting is absent. */
 function filled(
   text: string,
   settings: Settings,
@@ -328,7 +326,7 @@ function filled(
   );
 }
 
-/** Escapes for the strings of JSON and of TOML. */
+/** Escapes a value for strings of JSON and TOML. */
 const quoted = (value: string): string => JSON.stringify(value).slice(1, -1);
 
 const filledEntries = (
@@ -353,8 +351,8 @@ export interface SetUp {
 }
 
 /**
- * The command line, environment, files and session of an agent for a model and a folder. `asks`: a
- * person answers its questions, and no file of the repository may do that. Pure.
+ * Returns the command line, environment, files and session of an agent. `asks`: a person answers
+ * the questions, and no file of the repository may answer them instead. Pure.
  */
 export function setUpOf(
   {

@@ -4,21 +4,21 @@ import { GitFailure, type Git, repositoryAt, closestRepository, resolved } from 
 import { constants } from 'node:fs';
 import { HttpError } from '../router.ts';
 
-/** The tree without files, in the object format of the repository. */
+/** Returns the empty tree in the object format of the repository. */
 const emptyTree = async (git: Git, repository: string): Promise<string> =>
   (await git.output(repository, 'hash-object', '-t', 'tree', '/dev/null')).toString().trim();
 
 /**
- * Commit that changes are shown against: the one that `ref` names, or without `ref` the one that
- * shows best what has been done here, as the server of the protocol chooses it. Throws 400 for a
- * name that does not exist; HEAD without a commit is the empty tree.
+ * Returns the commit to compare with: the commit of `ref`, or without `ref` the display base, as
+ * the OpenHands server chooses it. Throws HttpError 400 for an unknown name. HEAD without a commit
+ * yields the empty tree.
  */
 export async function baseOf(git: Git, repository: string, ref?: string): Promise<string> {
   if (ref === undefined)
     return (await git.line(repository, 'rev-list', '--all', '--max-count=1')) === undefined
       ? emptyTree(git, repository)
       : displayBase(git, repository);
-  // A name that begins with a dash would be an option.
+  // Git would read a name that begins with a dash as an option.
   const named = ref.startsWith('-') ? undefined : await git.id(repository, `${ref}^{commit}`);
   if (named !== undefined) return named;
   if (ref === 'HEAD') return emptyTree(git, repository);
@@ -26,11 +26,11 @@ export async function baseOf(git: Git, repository: string, ref?: string): Promis
 }
 
 /**
- * In this order:
- * - the upstream of the current branch, unless all of the branch is pushed and no tracked file
+ * Returns the display base, the first of:
+ * - the upstream of the current branch, unless the whole branch is pushed and no tracked file
  *   differs: the comparison would be empty, and would hide the work on the branch;
  * - the commit where HEAD left the default branch of the remote, else the default branch;
- * - without a remote, the local main or master where HEAD left it;
+ * - without a remote, the commit where HEAD left the local main or master;
  * - HEAD.
  */
 async function displayBase(git: Git, repository: string): Promise<string> {
@@ -50,9 +50,9 @@ async function displayBase(git: Git, repository: string): Promise<string> {
 }
 
 /**
- * Full name of the default branch of the remote. A remote that does not name it is not asked,
- * unlike at the server of the protocol, because a read must not wait for a host: then a branch
- * main or master counts.
+ * Returns the full name of the remote's default branch. If the local refs don't name it, a branch
+ * main or master counts. Unlike the OpenHands server, this server does not ask the remote, because
+ * a read must not wait for a host.
  */
 async function remoteDefault(git: Git, repository: string): Promise<string | undefined> {
   const known = await git.line(repository, 'symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD');
@@ -61,7 +61,7 @@ async function remoteDefault(git: Git, repository: string): Promise<string | und
   return undefined;
 }
 
-/** Tip of the local default branch, where HEAD is another branch that contains the tip. */
+/** Returns the tip of the local default branch if HEAD is another branch that contains the tip. */
 async function localFork(
   git: Git,
   repository: string,
@@ -77,7 +77,7 @@ async function localFork(
   return undefined;
 }
 
-/** True also when git can not say. */
+/** True also when git cannot decide. */
 async function hasTrackedChanges(git: Git, repository: string): Promise<boolean> {
   const args = ['--porcelain', '--untracked-files=no', '--ignore-submodules=dirty'];
   const changed = await git.output(repository, 'status', ...args).catch(() => undefined);
@@ -86,16 +86,16 @@ async function hasTrackedChanges(git: Git, repository: string): Promise<boolean>
 
 export interface GitChange {
   readonly status: 'ADDED' | 'DELETED' | 'UPDATED';
-  /** Relative to the folder that was asked for. Bytes that are no UTF-8 are replaced. */
+  /** Relative to the requested folder. Bytes that are not UTF-8 are replaced. */
   readonly path: string;
 }
 
-/** Maximum repositories below a folder that are examined. */
+/** Maximum nested repositories that are examined. */
 const maxNested = 50;
 
 /**
- * A rename is a deletion and an addition. Neither programs of the repository nor the settings of a
- * submodule count.
+ * A rename appears as a deletion and an addition. Programs of the repository and settings of
+ * submodules are ignored.
  */
 const nameStatus = [
   ...['diff', '--name-status', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'],
@@ -103,8 +103,8 @@ const nameStatus = [
 ];
 
 /**
- * Changes of a folder against the base of its repository, with untracked files, and those of the
- * repositories directly below, in the order of the paths. A folder without any repository has none.
+ * Returns changes of a folder against its repository's base, with untracked files, and those of
+ * repositories directly below, sorted by path. A folder without any repository has none.
  */
 export async function changesBelow(
   git: Git,
@@ -119,7 +119,7 @@ export async function changesBelow(
   const changes = [...own];
   for (const name of nested) {
     const below = await changesIn(git, join(folder, name), ref).catch((error: unknown) => {
-      // The folder is no sound repository, or does not have the ref.
+      // The folder is no valid repository, or lacks the ref.
       if (error instanceof GitFailure) return undefined;
       throw error;
     });
@@ -128,7 +128,7 @@ export async function changesBelow(
   return changes.sort((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path)));
 }
 
-/** Files that a commit changed against its first parent; none where there is no repository. */
+/** Returns the files that a commit changed against its first parent; none without a repository. */
 export async function changesOf(
   git: Git,
   folder: string,
@@ -140,7 +140,7 @@ export async function changesOf(
   return parse(await git.output(repository, ...nameStatus, parent, id, '--'));
 }
 
-/** A commit and its first parent, or the empty tree. Throws 400 for an unknown one. */
+/** Returns a commit and its first parent, or the empty tree. Throws HttpError 400 if unknown. */
 export async function commitOf(
   git: Git,
   repository: string,
@@ -168,14 +168,14 @@ async function changesIn(
     });
   const added = namesIn(untracked).map((name) => ({
     status: 'ADDED' as const,
-    // Git prints a repository below as a folder.
+    // Git prints a nested repository as a folder.
     path: name.replace(/\/$/, ''),
   }));
   // Git prints a file with a conflict twice.
   return [...new Map([...added, ...tracked].map((change) => [change.path, change])).values()];
 }
 
-/** Folders directly below that have an entry `.git`. Hidden folders do not count. */
+/** Returns the folders directly below that contain `.git`, except hidden folders. */
 async function repositoriesIn(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const found: string[] = [];
@@ -194,7 +194,7 @@ const namesIn = (output: Buffer): readonly string[] =>
     .split('\0')
     .filter((name) => name !== '');
 
-/** Returns the changes in the output of `nameStatus`: a status and a path in turn. */
+/** Parses the output of `nameStatus`, which alternates a status and a path. */
 function parse(output: Buffer): readonly GitChange[] {
   const fields = output.toString('utf8').split('\0');
   const changes: GitChange[] = [];
@@ -205,10 +205,10 @@ function parse(output: Buffer): readonly GitChange[] {
   return changes;
 }
 
-/** Other letters are kinds of an update: of the type, or with a conflict. */
+/** All other letters are updates: a change of the type, or a conflict. */
 const statuses: Readonly<Record<string, GitChange['status']>> = { A: 'ADDED', D: 'DELETED' };
 
-/** Both versions of a file; null where there is no repository. */
+/** Both versions of a file; null without a repository. */
 interface GitDiff {
   readonly modified: string | null;
   readonly original: string | null;
@@ -219,8 +219,8 @@ export const maxDiffBytes = 1024 * 1024;
 const none: GitDiff = { modified: null, original: null };
 
 /**
- * A file in the working tree, and at the base that `changesBelow` compares with. Throws 400 for a
- * file that is neither, or is too large. A file that is no UTF-8 text is empty.
+ * Returns a file in the working tree and at the base of `changesBelow`. A file that is not UTF-8 is
+ * empty. Throws HttpError 400 for a file that is absent in both, or too large.
  */
 export async function fileDiff(git: Git, path: string, ref: string | undefined): Promise<GitDiff> {
   const file = await resolved(path);
@@ -240,7 +240,7 @@ export async function fileDiff(git: Git, path: string, ref: string | undefined):
   return { modified: lines(modified), original: lines(original?.toString('utf8') ?? '') };
 }
 
-/** A file as one commit changed it. Both versions are from the history. */
+/** Returns a file before and after one commit, both from the history. */
 export async function commitDiff(git: Git, path: string, commit: string): Promise<GitDiff> {
   const file = await resolved(path);
   const repository = await closestRepository(git, file);
@@ -251,10 +251,7 @@ export async function commitDiff(git: Git, path: string, commit: string): Promis
   return { modified: await at(id), original: await at(parent) };
 }
 
-/**
- * Content of a file in a commit or a tree, without the filters of the repository; undefined where
- * there is no such file.
- */
+/** Returns a file of a commit or tree, without the repository's filters; undefined if absent. */
 async function versionAt(
   git: Git,
   repository: string,
@@ -271,7 +268,7 @@ async function versionAt(
 const tooLarge = (bytes: number): HttpError =>
   new HttpError(400, `File too large for git diff: ${bytes} bytes (max: ${maxDiffBytes} bytes)`);
 
-/** Empty where the file can not be read, or is no UTF-8. A pipe in its place is not waited for. */
+/** Empty if the file is unreadable or not UTF-8. Does not wait for the writer of a pipe. */
 async function textOf(path: string): Promise<string> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -283,7 +280,7 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-/** The lines of a text without the end of the last one, as the server of the protocol has them. */
+/** Splits a text into lines without the end of the last one, as the OpenHands server does. */
 function lines(text: string): string {
   // eslint-disable-next-line no-control-regex -- Python ends lines at these as well
   const parts = text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/);

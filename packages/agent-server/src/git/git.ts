@@ -13,7 +13,7 @@ export interface GitOptions {
   readonly maxOutputBytes?: number;
 }
 
-/** A call of git that ended with another exit code than 0. The text has no output of git. */
+/** A git call with a nonzero exit code. The message contains no output of git. */
 export class GitFailure extends HttpError {
   constructor(args: readonly string[]) {
     super(400, `Git command failed: git ${args.join(' ')}`);
@@ -21,8 +21,8 @@ export class GitFailure extends HttpError {
 }
 
 /**
- * Settings that outrank the files of the repository, which any command of the sandbox may have
- * written: git starts no monitor, no hook, no pager and no editor, and takes names as they are.
+ * Settings that override the repository's files, which any command may have written. Git starts no
+ * monitor, hook, pager or editor, and does not quote names.
  */
 const settings = [
   ...['--no-pager', '--no-optional-locks', '--literal-pathspecs'],
@@ -30,8 +30,8 @@ const settings = [
 ];
 
 /**
- * Git fetches nothing: neither by a protocol nor the objects that a partial clone lacks. Variables
- * that lead git to another repository do not count.
+ * Git fetches nothing: no protocol is allowed, and missing objects of a partial clone are not
+ * loaded. Variables that point git to another repository are removed.
  */
 const environmentOf = (env: Readonly<Record<string, string>>): Record<string, string> => ({
   ...Object.fromEntries(Object.entries(env).filter(([name]) => !/^GIT_(?!CONFIG_)/.test(name))),
@@ -43,8 +43,8 @@ const environmentOf = (env: Readonly<Record<string, string>>): Record<string, st
 
 /**
  * Calls git for one request. The repository is not trusted: time and output are limited, and the
- * process group of git is killed at the end of each call. A filter of the repository may run, as
- * it does for the commands of the sandbox, and has their environment.
+ * process group of git is killed at the end of each call. A filter of the repository may run, as it
+ * does for the commands of the sandbox, and has their environment.
  */
 export class Git {
   readonly #options: GitOptions;
@@ -59,21 +59,21 @@ export class Git {
     this.#endMs = performance.now() + (options.timeoutMs ?? 20_000);
   }
 
-  /** Output of git. Throws `GitFailure`, and 400 beyond a limit. */
+  /** Returns the output of git. Throws GitFailure, or HttpError 400 beyond a limit. */
   async output(folder: string, ...args: readonly string[]): Promise<Buffer> {
     const { code, output } = await this.#run(folder, args);
     if (code !== 0) throw new GitFailure(args);
     return output;
   }
 
-  /** First line of the output; undefined when git fails or prints nothing. */
+  /** Returns the first line of the output; undefined if git fails or prints nothing. */
   async line(folder: string, ...args: readonly string[]): Promise<string | undefined> {
     const { code, output } = await this.#run(folder, args);
     const [line = ''] = code === 0 ? output.toString('utf8').trim().split('\n') : [];
     return line === '' ? undefined : line;
   }
 
-  /** Id of the commit or tree of this name; undefined when there is none. */
+  /** Returns the id of a commit or tree; undefined if the name is unknown. */
   id(folder: string, name: string): Promise<string | undefined> {
     return this.line(folder, 'rev-parse', '--verify', '--quiet', name);
   }
@@ -122,7 +122,7 @@ export class Git {
 const tooSlow = (args: readonly string[]): HttpError =>
   new HttpError(400, `git ${args[0] ?? ''} took too long.`);
 
-/** Returns the path without symbolic links, as far as it exists. */
+/** Resolves symbolic links in the part of the path that exists. */
 export async function resolved(path: string): Promise<string> {
   const absolute = resolve(path);
   const real = await realpath(absolute).catch(() => undefined);
@@ -131,7 +131,7 @@ export async function resolved(path: string): Promise<string> {
   return parent === absolute ? absolute : join(await resolved(parent), basename(absolute));
 }
 
-/** The folder without symbolic links, if git finds a repository there or above. */
+/** Returns the folder without symbolic links if it is in a repository. */
 export async function repositoryAt(git: Git, folder: string): Promise<string | undefined> {
   const real = await resolved(folder);
   const isFolder = (await stat(real).catch(() => undefined))?.isDirectory() === true;
@@ -139,7 +139,7 @@ export async function repositoryAt(git: Git, folder: string): Promise<string | u
   return (await git.line(real, 'rev-parse', '--git-dir')) === undefined ? undefined : real;
 }
 
-/** The closest folder at or above the path that has an entry `.git`, if it is a repository. */
+/** Returns the closest folder at or above the path that has `.git` and is a repository. */
 export async function closestRepository(git: Git, path: string): Promise<string | undefined> {
   for (let folder = path; ; folder = dirname(folder)) {
     if ((await stat(join(folder, '.git')).catch(() => undefined)) !== undefined)

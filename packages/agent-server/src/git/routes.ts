@@ -9,7 +9,7 @@ interface GitCommit {
   readonly short_sha: string;
   readonly subject: string;
   readonly author: string;
-  /** Time of the author, ISO 8601 with an offset. */
+  /** Author time in ISO 8601 with an offset. */
   readonly timestamp: string;
 }
 
@@ -18,10 +18,10 @@ interface GitCommitsPage {
   readonly has_more: boolean;
 }
 
-/** Neither an author nor a subject contains a unit separator. */
+/** Authors and subjects contain no unit separator. */
 const format = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
 
-/** The latest commits of HEAD, newest first; none where there is no repository or no commit. */
+/** Returns the latest commits of HEAD, newest first; none without a repository or commit. */
 export async function commitsOf(git: Git, folder: string, limit: number): Promise<GitCommitsPage> {
   const repository = await repositoryAt(git, folder);
   const head = repository === undefined ? undefined : await git.id(repository, 'HEAD');
@@ -47,9 +47,9 @@ function commitIn(record: string): readonly GitCommit[] {
     : [{ sha, short_sha, subject, author, timestamp }];
 }
 
-/** No name of a file or a ref contains a NUL. */
+/** Names of files and refs contain no NUL. */
 const name = z.string().check(z.minLength(1), z.maxLength(4096), z.regex(/^[^\0]*$/));
-/** Hexadecimal alone: no option of git. */
+/** Hexadecimal digits cannot form an option of git. */
 const sha = z.string().check(z.regex(/^[0-9a-fA-F]{4,64}$/));
 
 const folder = z.object({ path: name });
@@ -60,7 +60,7 @@ const commitsQuery = z.object({
   limit: z._default(z.coerce.number().check(z.int(), z.minimum(1), z.maximum(200)), 50),
 });
 
-/** Reads of git in the folders of the sandbox. `newGit` begins the limits of one request. */
+/** Adds the read-only git routes of the sandbox. `newGit` starts the limits of a request. */
 export function gitRoutes(router: Router, newGit: () => Git): void {
   const on = router.on.bind(router);
   on('GET /api/git/changes', async (call) => {

@@ -4,9 +4,9 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { isDeeperThan, repeatedNames } from '@conversation-operator/base/json-text';
 import { Refusal } from '../refusal.ts';
 
-/** Maximum depth of a body. All requests of this service are far below it. */
+/** Maximum depth of a body, far above every request of this service. */
 const maxDepth = 64;
-/** Maximum length of a place in a message: it has the client's own names. */
+/** Maximum length of a JSON path in a message, because the path has names that the client chose. */
 const maxShownLength = 256;
 
 const malformed = (detail: string) => new Refusal('malformed-json', detail);
@@ -16,9 +16,9 @@ const shown = (place: string): string =>
   place.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
 /**
- * Parses a body, which has to be an object or an array. A name may occur in an object only once
- * (RFC 7493): of two, some readers take the first and some the last one, so that what one has
- * checked the other would not do. Throws `malformed-json`.
+ * Parses a body, which has to be an object or an array. Object names have to be unique (RFC 7493):
+ * parsers differ in which duplicate they take, so a checked value could differ from a used one.
+ * Throws `malformed-json`.
  */
 function parseJson(text: string): unknown {
   const value = parse(text);
@@ -41,10 +41,7 @@ function parse(text: string): unknown {
 
 const firstBytes = 4096;
 
-/**
- * Copies chunks into one buffer as they arrive. A list of chunks of one byte would take a hundred
- * times the memory of its content.
- */
+/** Copies chunks into one buffer on arrival. A list of 1-byte chunks takes 100 times the memory. */
 export class ByteGatherer {
   #buffer = Buffer.alloc(0);
   #length = 0;
@@ -69,7 +66,7 @@ export class ByteGatherer {
   }
 }
 
-/** Maximum length of a body as it is sent, and unpacked, where the caller names no other one. */
+/** Default maximum length of a body, both as it is sent and decompressed. */
 export const usualBodyBytes = 1024 * 1024;
 
 const decoders: Readonly<Record<string, (() => Transform) | undefined>> = {
@@ -93,10 +90,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
   headers['transfer-encoding'] !== undefined ||
   (headers['content-length'] !== undefined && headers['content-length'] !== '0');
 
-/**
- * Maximum bytes of a body: as many as it announces, or as are allowed where it announces nothing,
- * or the length of its packed form.
- */
+/** Maximum bytes of a body: the allowed ones, or the announced length of an uncompressed body. */
 export function bodyBytesOf(
   request: Pick<IncomingMessage, 'headers'>,
   maxBytes = usualBodyBytes,
@@ -108,7 +102,7 @@ export function bodyBytesOf(
     : Math.min(Number(length), maxBytes);
 }
 
-/** Throws `unsupported-media-type` for anything but this type in UTF-8. */
+/** Throws `unsupported-media-type` unless the body has the wanted type in UTF-8. */
 function refuseOtherTypes({ headers }: IncomingMessage, wanted: string): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
   if (type.trim().toLowerCase() !== wanted)
@@ -127,10 +121,7 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   return create();
 }
 
-/**
- * Reads and decompresses the body of a request, by default JSON. Throws a `Refusal`, and leaves the
- * rest of the body unread.
- */
+/** Reads and decompresses a body, by default JSON. After a `Refusal`, the rest remains unread. */
 export async function readBody(
   request: IncomingMessage,
   maxBytes = usualBodyBytes,
@@ -141,10 +132,7 @@ export async function readBody(
   return readAll(request, decoderOf(request), maxBytes);
 }
 
-/**
- * Parses a body, or throws a `Refusal`. An empty body is an empty object: many
- * clients announce a body and send none.
- */
+/** Parses a body, or throws a `Refusal`. An empty body, which many clients send, is `{}`. */
 export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
 
 function decode(bytes: Buffer): string {

@@ -2,20 +2,19 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '@conversation-operator/base/clock';
 import { ClientPace } from '../limits/slow-clients.ts';
 
-/** Maximum time in which a client reads nothing of its answer, in milliseconds. */
+/** Maximum time in which a client reads nothing of its response, in milliseconds. */
 export const defaultStallMs = 30_000;
 
 export interface SendChunksOptions {
   readonly clock: Pick<Clock, 'after' | 'monotonic'>;
-  /** Sets the status and the headers; called before the first chunk is written. */
+  /** Sets the status and the headers before the first chunk is written. */
   readonly begin: () => void;
 }
 
 /**
- * Sends a body chunk by chunk, at the pace at which its client reads, so that only the chunk under
- * way is in memory. The status is sent with the first chunk, so a later failure ends the
- * connection. A client that stalls, or reads more slowly than `ClientPace` demands, is
- * disconnected. Returns the bytes sent.
+ * Sends a body chunk by chunk at the pace of the client, so that only one chunk is in memory. The
+ * status is sent with the first chunk, so a later failure ends the connection. A client that
+ * stalls, or reads more slowly than `ClientPace` demands, is disconnected. Returns the bytes sent.
  */
 export async function sendChunks(
   response: ServerResponse,
@@ -34,7 +33,7 @@ export async function sendChunks(
       if (response.destroyed) return bytes;
       if (bytes === 0) {
         begin();
-        // A failure of the next chunk would otherwise discard the headers with the first one.
+        // Otherwise a failure of the next chunk would discard the headers with the first chunk.
         response.flushHeaders();
         response.setTimeout(defaultStallMs, () => response.destroy());
       }
@@ -70,7 +69,7 @@ export const listText = ({ head, tail }: ListFrame, items: readonly string[]): s
 
 const separator = Buffer.from(',');
 
-/** The pieces of a list whose items are JSON in UTF-8: none of them is copied. */
+/** Returns the pieces of a list whose items are JSON in UTF-8, without a copy of an item. */
 export const listPieces = ({ head, tail }: ListFrame, items: readonly Buffer[]): Buffer[] => [
   Buffer.from(head),
   ...items.flatMap((item, index) => (index === 0 ? [item] : [separator, item])),

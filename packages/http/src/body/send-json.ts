@@ -5,7 +5,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /**
  * Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON
- * defines none; headers may name another type of JSON.
+ * defines none; headers may name another JSON type.
  */
 export const sendJson = (
   response: ServerResponse,
@@ -14,10 +14,10 @@ export const sendJson = (
   headers?: Headers,
 ): number => sendJsonText(response, status, JSON.stringify(json), headers);
 
-/** JSON as a text, or as pieces in UTF-8, which are not joined. */
+/** JSON as a text, or as pieces in UTF-8 that are sent without joining them. */
 export type JsonText = string | readonly Buffer[];
 
-/** Sends what is JSON already, and returns its length in bytes. */
+/** Sends serialized JSON, and returns its length in bytes. */
 export const sendJsonText = (
   response: ServerResponse,
   status: number,
@@ -54,12 +54,12 @@ function send(response: ServerResponse, status: number, body: JsonText, headers:
 
 export interface ErrorResponse {
   readonly status: number;
-  /** Also a Content-Type, where it is another type of JSON than `application/json`. */
+  /** May include a Content-Type for a JSON type other than `application/json`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly json: object;
 }
 
-/** Responds with an error. Ends the connection where another response has begun already. */
+/** Responds with an error. Ends the connection if another response has already begun. */
 export function sendError(
   response: ServerResponse,
   { status, headers, json }: ErrorResponse,
@@ -68,15 +68,12 @@ export function sendError(
     response.destroy();
     return;
   }
-  // The unread rest of a body would be taken for the next request.
+  // The parser would read the unread rest of a body as the next request.
   if (!response.req.complete) response.setHeader('connection', 'close');
   sendJson(response, status, json, headers);
 }
 
-/**
- * Responds with an error on a connection that has no `ServerResponse`, and ends the connection.
- * Without `json` the response has no body.
- */
+/** Responds with an error to a connection without `ServerResponse`, and ends it. `json`: body. */
 export function refuseConnection(
   socket: Duplex,
   { status, headers, json }: Omit<ErrorResponse, 'json'> & Partial<ErrorResponse>,
@@ -90,7 +87,6 @@ export function refuseConnection(
     connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   const statusLine = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n`;
-  // The server's half of the connection ends with the response; the client's half would stay open
-  // as long as the client likes.
+  // The response ends only the server's half; the client could keep the other half open.
   socket.end(`${statusLine}${head.join('')}\r\n${body}`, () => socket.destroy());
 }

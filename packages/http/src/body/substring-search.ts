@@ -1,7 +1,4 @@
-/**
- * Searches bytes that arrive in chunks for a word, and keeps only as many of them as a match across
- * two chunks needs.
- */
+/** Searches chunked bytes for a text, and keeps only the bytes that a match across chunks needs. */
 export class SubstringSearch {
   readonly #word: Buffer;
   #tail = Buffer.alloc(0);
@@ -10,7 +7,7 @@ export class SubstringSearch {
     this.#word = Buffer.from(word);
   }
 
-  /** Whether the bytes so far have the text, this piece included. */
+  /** Whether the bytes so far, including this piece, contain the text. */
   isIn(piece: Buffer): boolean {
     const edge = Math.max(0, this.#word.length - 1);
     if (

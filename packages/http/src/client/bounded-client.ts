@@ -7,7 +7,7 @@ export type CallFault =
   | 'unreachable'
   /** No complete response in time. */
   | 'timeout'
-  /** The signal of the caller was aborted. */
+  /** The caller's signal was aborted. */
   | 'aborted'
   /** The connection broke after the request had been sent. */
   | 'connection-lost'
@@ -26,16 +26,13 @@ export class CallError extends Error {
   }
 }
 
-/**
- * Maximum chunks of any size, because each chunk costs as much as some KiB. Chunks beyond them
- * average `minChunkBytes` at least.
- */
+/** Maximum chunks of any size, each of which costs some KiB. Later ones average `minChunkBytes`. */
 const maxSmallChunks = 1_000;
 const minChunkBytes = 256;
 
 /**
- * Aborts a response in very small chunks before the client joins them: a mebibyte in chunks of one
- * byte blocks the event loop, and thereby all other requests, for seconds.
+ * Aborts a response in very small chunks before undici joins them: a mebibyte in chunks of one byte
+ * blocks the event loop, and thereby all other requests, for seconds.
  */
 const limitChunks: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   let chunks = 0;
@@ -61,10 +58,7 @@ export interface BoundedCall {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: FormData | string | null;
-  /**
-   * Whether a second execution has the effect and the answer of the first, as far as the caller can
-   * observe. Default: true for GET alone.
-   */
+  /** Whether a repetition has the same effect and response for the caller. Default: only GET. */
   readonly repeatable?: boolean | undefined;
   /** Maximum time from the request to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number;
@@ -83,9 +77,9 @@ export interface BoundedResponse {
 }
 
 /**
- * Maximum idle times of connections, in milliseconds. A request on a connection that the server
- * closes in the same moment is lost. The client retries a read, or another repeatable call; the
- * server may have executed a write, so that writes use only connections far from that moment.
+ * Maximum idle times of connections, in milliseconds. A request is lost if the server closes its
+ * idle connection at the same moment. The client retries repeatable calls; the server may have
+ * executed a write, so writes only use connections far from that moment.
  */
 export interface KeepAlive {
   readonly readsMs: number;
@@ -99,12 +93,12 @@ export interface BoundedClientOptions {
 
 /** Time after which common servers close an idle connection. */
 const serverKeepsMs = 5000;
-/** Maximum connections to one origin, of reads and of writes. */
+/** Maximum connections to one origin, for reads and for writes. */
 const connections = 32;
 
 /**
- * Calls to servers that are not trusted, over pooled connections: the time, the size and the chunks
- * of a response are bounded, and no redirect is followed. Every failure is a `CallError`.
+ * Calls untrusted servers over pooled connections: time, size and chunks of a response are bounded,
+ * and no redirect is followed. Every failure is a `CallError`.
  */
 export class BoundedClient {
   readonly #reads: Dispatcher;
@@ -122,7 +116,7 @@ export class BoundedClient {
     try {
       return await this.#sendOnce(call, maxBodyBytes);
     } catch (error) {
-      // The server closed the pooled connection in the same moment.
+      // The server closed the pooled connection at the same moment.
       const again =
         isRepeatable(call) && error instanceof CallError && error.fault === 'connection-lost';
       if (!again) throw error;
@@ -130,7 +124,7 @@ export class BoundedClient {
     }
   }
 
-  /** Returns the response of any status before its body, which the deadline includes. */
+  /** Returns the response of any status before its body. The deadline includes the body. */
   async open(call: BoundedCall): Promise<BoundedResponse> {
     const { method, url, headers = {}, body: sent = null } = call;
     const deadline = new Deadline(call.timeoutMs, call.signal);
@@ -170,11 +164,11 @@ function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
     connect: { timeout: connectTimeoutMs },
     connections,
     keepAliveTimeout: keepAliveMs,
-    // An own limit, whatever `Keep-Alive` the server sends.
+    // Limits the idle time, whatever `Keep-Alive` the server sends.
     keepAliveMaxTimeout: keepAliveMs,
-    // Margin below the `Keep-Alive` of the server, if that is shorter.
+    // Margin below the server's `Keep-Alive`, if that is shorter.
     keepAliveTimeoutThreshold: serverKeepsMs - keepAliveMs,
-    // The deadline of the whole call replaces undici's own time-outs.
+    // The deadline of the whole call replaces undici's timeouts.
     headersTimeout: 0,
     bodyTimeout: 0,
     allowH2: false,
@@ -201,9 +195,8 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
 }
 
 /**
- * How long a call may take, and whether its caller has given it up: one signal for both. Lighter
- * than `AbortSignal.any`, whose bookkeeping costs as much as the rest of a call. Has to be ended
- * when the call is over.
+ * One signal for the deadline and the cancellation of a call. `AbortSignal.any` would cost as much
+ * as the rest of a call. The caller ends the deadline after the call.
  */
 export class Deadline {
   readonly #controller = new AbortController();

@@ -18,9 +18,9 @@ const backoff: BackoffOptions = { baseMs: 1_000, capMs: 15_000, jitter: 0.1 };
 const maxRemembered = 20_000;
 
 /**
- * A circuit breaker for each of many servers. A server that has not answered its last call in time
- * is not called again until a delay has passed, which doubles with each such call; then one caller
- * finds out, and the others are still refused.
+ * A circuit breaker for each of many servers. After a call without a response in time, further
+ * calls are refused for a delay that doubles with each such call. After the delay one caller tries
+ * the server, and the others are still refused.
  */
 export class CircuitBreakers {
   readonly #clock: Clock;
@@ -34,11 +34,11 @@ export class CircuitBreakers {
   }
 
   /**
-   * Calls a server, unless it has just been silent.
-   * @param server Names the process of the server: another process at the same address begins anew.
-   * @param call Rejects with what `isSilence` accepts where no answer has come.
-   * @returns The delay before the server may be called again, in milliseconds, where it was not
-   * called now.
+   * Calls a server unless its circuit is open.
+   * @param server Identifies the server process: another process at the same address has a new
+   * circuit.
+   * @param call Rejects with an error that `isSilence` accepts if no response arrived.
+   * @returns The delay in milliseconds before the server may be called again, if it was not called.
    */
   async call<T>(
     server: string,
@@ -62,7 +62,7 @@ export class CircuitBreakers {
     }
   }
 
-  /** Calls that began together fail together, and count once. */
+  /** Concurrent calls fail together, and count once. */
   #failed(server: string): void {
     const { failures, nextAt } = this.#silences.get(server) ?? { failures: 0, nextAt: -Infinity };
     const now = this.#clock.monotonic();

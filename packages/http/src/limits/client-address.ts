@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { withoutMapping } from '@conversation-operator/base/addresses';
 import { compile } from 'proxy-addr';
 
-/** The address without the port that some proxies add, and without IPv6 around an IPv4 address. */
+/** Removes the port that some proxies add, and the IPv6 form of an IPv4 address. */
 const plain = (text: string): string =>
   withoutMapping(
     text
@@ -17,9 +17,8 @@ export type ClientAddress = (request: Carried) => string;
 
 export interface TrustedProxies {
   /**
-   * The address that a request comes from. `X-Forwarded-For` is believed only as far as trusted
-   * proxies have written it: read from its end, the first address that is none of theirs is the
-   * client's. Entries before that may be the client's own invention.
+   * Returns the client's address of a request: the last entry of `X-Forwarded-For` that is no
+   * trusted proxy. Clients may forge earlier entries, so these are ignored.
    */
   readonly clientAddress: ClientAddress;
   readonly has: (address: string) => boolean;
@@ -27,7 +26,7 @@ export interface TrustedProxies {
   readonly carries: (socket: Carried['socket']) => boolean;
 }
 
-/** An address, a range like 10.0.0.0/8, or a name of ranges: loopback, linklocal, uniquelocal. */
+/** Accepts an address, a range like 10.0.0.0/8, or a name: loopback, linklocal, uniquelocal. */
 export function isAddressRange(text: string): boolean {
   try {
     compile(text);
@@ -55,7 +54,7 @@ export function trustedProxies(trusted: readonly string[]): TrustedProxies {
   return { clientAddress, has, carries: (socket) => has(plain(socket.remoteAddress ?? '')) };
 }
 
-/** The network of a client: all addresses of an IPv6 /64 count as one, as one client has them. */
+/** Returns a client's network: an IPv6 /64, of which a client has all addresses, or one address. */
 export function subscriberOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = '', tail = ''] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];

@@ -7,15 +7,13 @@ import { Refusal } from '../refusal.ts';
 import { subscriberOf, type TrustedProxies } from './client-address.ts';
 
 /**
- * Members of groups, in the order in which they are removed to make room: the next one is the
- * oldest member of the largest group, and of equally large groups that which has had this size for
- * longest.
+ * Members of groups in the order of eviction: first the oldest member of the largest group; of
+ * equally large groups, of that which has had its size for longest.
  */
 export class EvictionOrder<Group, Member> {
-  /** In the order in which the groups reached their size, and members were added. */
+  /** Groups in the order in which they reached their size, members in the order of addition. */
   readonly #groups = new Map<Group, Set<Member>>();
 
-  /** Number of groups that have members. */
   get size(): number {
     return this.#groups.size;
   }
@@ -27,7 +25,7 @@ export class EvictionOrder<Group, Member> {
     this.#groups.set(group, members.add(member));
   }
 
-  /** Does nothing where the group does not have the member. */
+  /** Does nothing if the group lacks the member. */
   delete(group: Group, member: Member): void {
     const members = this.#groups.get(group);
     if (members?.delete(member) !== true) return;
@@ -35,7 +33,7 @@ export class EvictionOrder<Group, Member> {
     if (members.size > 0) this.#groups.set(group, members);
   }
 
-  /** The member to remove next; undefined when there is none. */
+  /** Returns the member to evict next, if any. */
   next(): Member | undefined {
     let largest: ReadonlySet<Member> = new Set();
     for (const members of this.#groups.values()) if (members.size > largest.size) largest = members;
@@ -44,13 +42,13 @@ export class EvictionOrder<Group, Member> {
 }
 
 export interface ConnectionsOptions {
-  /** Places of the connections of all clients, and the share of an owner. */
+  /** Limits of the connections of all clients, and of one owner. */
   readonly places: Shares;
-  /** Maximum of one client address (of IPv6 its /64) at once; 0, the default: no limit. */
+  /** Maximum connections of one client address (of IPv6 its /64); 0, the default: no limit. */
   readonly perAddress?: number | undefined;
   /** Trusted proxies, whose connections carry the requests of many clients. */
   readonly proxies: TrustedProxies;
-  /** The owner of every connection of an address, where it is known before a request. */
+  /** Returns the owner of all connections of an address, if known before a request. */
   readonly ownerOf?: (address: string) => string | undefined;
   readonly metrics: {
     readonly droppedConnections: { inc(): void };
@@ -65,7 +63,7 @@ type Order = EvictionOrder<Group, Socket>;
 
 interface Connection {
   readonly group: Group;
-  /** Undefined while a request is under way. */
+  /** Undefined during a request. */
   order: Order | undefined;
   readonly leaveAddress: Release;
   holder: Holder | undefined;
@@ -78,14 +76,12 @@ const noRelease: Release = () => undefined;
  * Limits the concurrent connections of a server: of all clients, of one client address, and of one
  * owner.
  *
- * - A new connection beyond the limit of all takes the place of one that has sent no head of a
- *   request yet, else of one without a request under way: the oldest of the network that has the
- *   most of them. Connections that send nothing therefore keep no other client out, however few
- *   networks they come from.
- * - A connection belongs to the owner of the last request on it that showed a key.
- * - Connections of a trusted proxy carry the requests of many clients. Each counts as a network of
- *   its own and for no owner; requests and WebSockets under way count for the address of a client
- *   behind it.
+ * - Beyond the limit of all clients, a new connection evicts one that has sent no request head,
+ *   else one without a running request: the oldest of the network with most of them. Connections
+ *   that send nothing therefore keep no other client out, however few networks they come from.
+ * - A connection belongs to the owner of its last request with a key.
+ * - A trusted proxy's connections carry the requests of many clients. Each counts as its own
+ *   network and for no owner; its running requests and WebSockets count for the client's address.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -93,7 +89,7 @@ export class Connections {
   readonly #idle: Order = new EvictionOrder();
   readonly #open = new Map<Socket, Connection>();
   readonly #addresses: Shares;
-  /** Networks that have been refused since one of their connections was closed. */
+  /** Networks that were refused since one of their connections closed. */
   readonly #refused = new Set<string>();
 
   constructor(options: ConnectionsOptions) {
@@ -106,7 +102,7 @@ export class Connections {
     });
   }
 
-  /** Counts a new connection, and closes another one, or else the new one, beyond a limit. */
+  /** Counts a new connection. Beyond a limit, closes another connection or else the new one. */
   admit(socket: Socket): void {
     const { proxies, places, ownerOf, metrics } = this.#options;
     const address = proxies.clientAddress({ headers: {}, socket });
@@ -135,24 +131,24 @@ export class Connections {
     const other = silent === socket ? this.#idle.next() : silent;
     const evicted = hasRoom ? (other ?? socket) : socket;
     (evicted === socket ? metrics.droppedConnections : metrics.evictedConnections).inc();
-    // The place is free at once; the event of the closed connection comes later.
+    // The permit is free at once, before the close event of the evicted connection.
     this.#leave(evicted);
     evicted.destroy();
   }
 
-  /** Keeps the place of a connection that has sent the head of a request. */
+  /** Protects a connection that has sent a request head from early eviction. */
   begin(socket: Socket): void {
     this.#move(socket, undefined);
   }
 
-  /** Says that no request of a connection is under way any more. */
+  /** Reports that a connection has no running request. */
   end(socket: Socket): void {
     this.#move(socket, this.#idle);
   }
 
   /**
-   * Counts the connection of a request for its owner, and for a sandbox where one is named. Throws
-   * where either has too many connections; the response then ends this one.
+   * Counts a request's connection for its owner, and its sandbox if any. Throws if either has too
+   * many connections; the response then ends this one.
    */
   attribute(socket: Socket, holder: Holder): void {
     const connection = this.#open.get(socket);
@@ -166,15 +162,15 @@ export class Connections {
   }
 
   /**
-   * Counts a request that comes through a trusted proxy. Returns a refusal where its client has too
-   * many under way.
+   * Counts a request through a trusted proxy. Returns a refusal if the client has too many running
+   * requests.
    * @param carrier The response or socket that closes when the request is over.
    */
   refusal(request: IncomingMessage, carrier: EventEmitter): Refusal | undefined {
     const { proxies } = this.#options;
     if (!proxies.carries(request.socket)) return undefined;
     const address = proxies.clientAddress(request);
-    // A health check of the proxy itself.
+    // The proxy itself sends a health check.
     if (proxies.has(address)) return undefined;
     const release = this.#enter(address);
     if (release === undefined) return tooMany();

@@ -11,15 +11,15 @@ const activeMs = 1_000;
 const maxOwners = 10_000;
 
 /**
- * Counts the recent time of each owner on the event loop. Tasks can't be interrupted, so the
- * requests of one owner may wait for those of another one even where the loop is not saturated.
- * While several owners are active, the budget limits each to a share of the time.
+ * Counts each owner's recent time on the event loop. Tasks can't be interrupted, so requests of one
+ * owner may wait for another's even on an unsaturated loop. While several owners are active, the
+ * budget limits each to a part of the time.
  */
 class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** The time of each owner, a millisecond for a token. */
+  /** Remaining time of each owner; a token is a millisecond. */
   readonly #budgets: TokenBuckets;
-  /** The owner that has used the event loop last, and the time of its last use. */
+  /** Owner that used the event loop last, and when. */
   #last = { owner: '', at: -Infinity };
   #otherAt = -Infinity;
 
@@ -54,30 +54,29 @@ class EventLoopBudget {
 
 export interface FairSchedulerOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'after'>;
-  /** Calls back once the event loop has handled its pending events; `setImmediate` by default. */
+  /** Calls back when the event loop has handled pending events; `setImmediate` by default. */
   readonly yieldLoop?: (callback: () => void) => void;
 }
 
 /** Maximum work in one turn of the event loop, in milliseconds, before it sees new events. */
 const sliceMs = 4;
-/** Minimum cost of a task: the process spends about as much time around it. */
+/** Minimum cost of a task, because the process spends about this time around it. */
 const minCostMs = 0.2;
 const mebibyte = 1_048_576;
-/** Cost of a mebibyte beside the measured time, with the garbage collection that follows. */
+/** Cost of a mebibyte besides the measured time, including the garbage collection. */
 const msPerMebibyte = 16;
 
 interface Account {
   readonly owner: string;
-  /** The virtual time at which the owner's next task is due. */
+  /** Virtual time at which the owner's next task is due. */
   dueMs: number;
   readonly waiting: (() => void)[];
 }
 
 /**
- * The time of the event loop, shared fairly among owners: start-time fair queueing of what is done
- * for their requests. As long as there is little to do, each piece of work is done at once. When
- * more comes than can be done, the owner that has had the least time goes first, so that one whose
- * requests cost much waits for itself.
+ * Shares the event loop's time fairly among owners by start-time fair queueing. Without a queue,
+ * each task runs at once. With a queue, the owner with the least time so far is next, so an owner
+ * with expensive requests waits for itself.
  */
 export class FairScheduler {
   readonly #clock: FairSchedulerOptions['clock'];
@@ -97,20 +96,15 @@ export class FairScheduler {
     this.#meter = new EventLoopBudget(clock);
   }
 
-  /** Number of tasks in the queues. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Number of owners with an account. */
   get size(): number {
     return this.#accounts.size;
   }
 
-  /**
-   * Runs a task when it is the owner's turn, at once where no task waits. The cost of a task is its
-   * time until it first waits itself.
-   */
+  /** Runs a task at once or when its owner is next. Its cost is the time to its first `await`. */
   run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0)
       return this.#measured(owner, work);
@@ -121,10 +115,7 @@ export class FairScheduler {
     });
   }
 
-  /**
-   * Counts bytes that are read or made for an owner, because their garbage collection takes time
-   * that no task is measured with.
-   */
+  /** Counts bytes read or created for an owner. Their garbage collection is in no task's time. */
   chargeBytes(owner: string, bytes: number): void {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
   }
@@ -154,7 +145,7 @@ export class FairScheduler {
     const known = this.#accounts.get(owner);
     const account = known ?? { owner, dueMs: this.#virtualMs, waiting: [] };
     if (known === undefined) this.#accounts.set(owner, account);
-    // Time that an owner has not used is not saved up.
+    // Unused time of an owner is not saved up.
     else if (account.waiting.length === 0) account.dueMs = Math.max(account.dueMs, this.#virtualMs);
     return account;
   }
@@ -173,7 +164,7 @@ export class FairScheduler {
   /** Runs one task and yields, so that its continuations run before the next task is chosen. */
   #next(): void {
     if (this.#waiting === 0) {
-      // Time that was used while nothing waited delayed no owner.
+      // Time used while nothing waited delayed no owner.
       this.#accounts.clear();
       this.#virtualMs = 0;
       return;

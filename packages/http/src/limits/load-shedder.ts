@@ -6,18 +6,18 @@ import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';
 
 const sampleMs = 50;
-/** Samples in a row that have to be late: one pause, as of a garbage collection, is no overload. */
+/** Consecutive late samples that mean overload: one pause, as of a garbage collection, does not. */
 const samples = 3;
 /**
- * Maximum number of sockets that the event loop handles in one poll. While as many are ready again,
- * it polls 48 times in a row before it runs a timer or reads an answer of another server: the
- * process accepts requests, and finishes none.
+ * Maximum sockets that the event loop handles in one poll. While as many are ready again, it polls
+ * 48 times in a row before it runs a timer or reads another server's response: the process accepts
+ * requests, and finishes none.
  */
 const maxSocketsPerPoll = 1024;
 /**
- * Mean duration from which the writes of an owner count as slow. Writes are slow where those before
- * them wait for the store. A few concurrent writes use its whole capacity as well as many do,
- * and each of them ends in time.
+ * Mean duration from which an owner's writes count as slow, because earlier writes wait for the
+ * store. A few concurrent writes use the store's whole capacity as well as many do, and each ends
+ * in time.
  */
 const slowWriteMs = 1000;
 /** Maximum concurrent writes of an owner whose writes are slow. */
@@ -25,15 +25,15 @@ const maxSlowWrites = 16;
 const maxSlowOwners = 10_000;
 /** Weight of one write in the moving average of the duration. */
 const smoothing = 0.05;
-/** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
+/** Reads are refused last, because clients take a 503 on a read for the end of what they follow. */
 const readsPatience = 4;
 const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
 
 export interface LoadShedderOptions {
-  /** Places of all requests, and of the writes among them. Without a limit, none is too many. */
+  /** Limits of all requests, and of the writes among them. Shares without a limit refuse none. */
   readonly requests: Shares;
   readonly writes: Shares;
-  /** Delay of the event loop beyond which writes are refused, reads at four times it; 0: none. */
+  /** Delay of the event loop beyond which writes are refused, reads at four times; 0: none. */
   readonly maxDelayMs?: number | undefined;
   readonly clock: Clock;
   readonly metrics: { readonly shedRequests: CounterOf<'kind'> };
@@ -75,12 +75,12 @@ export class LoadShedder {
     return this.#options.requests.inUse;
   }
 
-  /** Delay that all of the last samples have. */
+  /** Minimum delay of the latest samples. */
   get delayMs(): number {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /** The refusal of a request; undefined when `enter` may be called. Costs next to nothing. */
+  /** Returns the refusal of a request, cheaply; undefined if `enter` may be called. */
   refusal(kind: RequestKind): Refusal | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;
@@ -88,9 +88,9 @@ export class LoadShedder {
   }
 
   /**
-   * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under
-   * way.
-   * @returns The function that ends the request. Further calls of it do nothing.
+   * Begins a request. Throws `overloaded`, or `share-exceeded` if the owner has too many running
+   * requests.
+   * @returns A function that ends the request. Further calls of it do nothing.
    */
   enter(owner: string, kind: RequestKind): () => void {
     const isWrite = kind === 'writes';
@@ -132,8 +132,7 @@ export class LoadShedder {
   #refuse(kind: RequestKind): Refusal {
     this.#options.metrics.shedRequests.inc({ kind });
     return new Refusal('overloaded', 'The service has too much to do at the moment. Try again.', {
-      // New connections are taken one in a go, so that what is closed gives room to what is under
-      // way.
+      // The loop accepts one connection at a time, so closed ones leave room for running requests.
       headers: {
         'retry-after': String(retryAfterSeconds[kind]),
         ...(this.#isStarved ? { connection: 'close' } : {}),

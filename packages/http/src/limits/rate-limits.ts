@@ -13,10 +13,10 @@ interface Bucket {
 
 interface Taken {
   readonly allowed: boolean;
-  /** The first refusal since something was allowed. */
+  /** Whether this is the first refusal since something was allowed. */
   readonly isFirstRefusal: boolean;
   readonly remaining: number;
-  /** Delay before one more is allowed; 0 where one is allowed now. */
+  /** Delay before the next token; 0 if one is available. */
   readonly retryAfterMs: number;
   /** Delay before the bucket is full. */
   readonly fullAfterMs: number;
@@ -29,16 +29,11 @@ interface TokenBucketOptions {
   readonly burst: number;
   /** Maximum number that is charged in advance; default unlimited. */
   readonly maxDebt?: number;
-  /**
-   * Maximum number of names with a bucket. Beyond it, the bucket of the least recently used name is
-   * dropped, and starts full again.
-   */
+  /** Maximum number of buckets. The least recently used one is dropped, and starts full again. */
   readonly capacity: number;
 }
 
-/**
- * A token bucket for each name; beyond `capacity` names, that of the longest unused is forgotten.
- */
+/** A token bucket per name. Beyond `capacity`, the least recently used one is dropped. */
 export class TokenBuckets {
   readonly options: TokenBucketOptions;
   readonly #buckets: LRUCache<string, Bucket>;
@@ -74,7 +69,7 @@ export class TokenBuckets {
     return Math.max(0, this.#bucketOf(name).tokens.readyAt - this.options.clock.monotonic());
   }
 
-  /** Takes further tokens for a call whose cost was higher, so that the next calls wait. */
+  /** Takes more tokens for a call with a higher cost, so that the next calls wait. */
   charge(name: string, tokens: number): void {
     this.#bucketOf(name).tokens.take(this.options.clock.monotonic(), tokens);
   }
@@ -110,16 +105,16 @@ const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes
 const maxAddresses = 20_000;
 const maxOwners = 20_000;
 
-/** Bytes of an answer that counts as one request; each further `bytesPerRequest` counts as one. */
+/** Response bytes that one request includes; each further `bytesPerRequest` counts as one more. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
-/** Bytes of a body, or of a stored object that is written again, that count as one more write. */
+/** Bytes of a body, or of a stored object that is rewritten, that count as one more write. */
 const bytesPerWrite = 64 * 1024;
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The form of the headers follows draft-ietf-httpapi-ratelimit-headers-10. */
+/** The format of the headers is that of draft-ietf-httpapi-ratelimit-headers-10. */
 const headersOf = (
   limit: Limit,
   { options: { burst, perSecond } }: TokenBuckets,
@@ -158,9 +153,7 @@ export class RateLimits {
     this.#addresses = bucketsOf(perMinute / 60, perMinute, maxAddresses);
   }
 
-  /**
-   * Counts a request of an owner; returns its answer's headers of limits. Throws `rate-limited`.
-   */
+  /** Counts a request of an owner, and returns rate limit headers. Throws `rate-limited`. */
   request(owner: string, kind: RequestKind): Headers {
     const buckets = this.#owners[kind];
     if (buckets === undefined) return {};
@@ -177,31 +170,28 @@ export class RateLimits {
     );
   }
 
-  /** Counts a large answer as several requests: others wait while it is made. */
+  /** Counts a large response as several requests, because others wait while it is created. */
   answered(owner: string, kind: RequestKind, bytes: number): void {
     if (bytes > freeAnswerBytes)
       this.charge(owner, kind, (bytes - freeAnswerBytes) / bytesPerRequest);
   }
 
-  /** Counts a read of the store that a request has caused, and a large object as several. */
+  /** Counts a read of the store by a request, and a large object as several reads. */
   read(owner: string, bytes: number): void {
     this.charge(owner, 'reads', 1 + Math.floor(bytes / bytesPerRequest));
   }
 
-  /** Counts a large write as several: every process that follows the store reads it. */
+  /** Counts a large write as several, because every process that follows the store reads it. */
   written(owner: string, bytes: number): void {
     this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
   }
 
-  /** Counts `requests` more, for a request with a higher cost. */
+  /** Counts additional requests for a request with a higher cost. */
   charge(owner: string, kind: RequestKind, requests: number): void {
     if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }
 
-  /**
-   * Counts an attempt without a valid key. Throws `too-many-attempts` once there were too many;
-   * else the caller says 401.
-   */
+  /** Counts an attempt without a valid key. Throws `too-many-attempts`, or the caller sends 401. */
   failedKey(address: string): void {
     const buckets = this.#addresses;
     if (buckets === undefined) return;

@@ -3,25 +3,23 @@ import type { Writable } from 'node:stream';
 
 export interface ClientPaceOptions {
   readonly clock: Pick<Clock, 'after' | 'monotonic'>;
-  /** Bytes that the client has taken, or sent, so far. */
+  /** Returns the bytes that the client has received or sent so far. */
   readonly moved: () => number;
-  /** Called once, where the client is too slow. */
+  /** Called once if the client is too slow. */
   readonly tooSlow: () => void;
   /** Minimum rate; 32 KiB a second by default. */
   readonly minBytesPerSecond?: number;
-  /** Period of which the rate is judged, in milliseconds; 30 s by default. */
+  /** Period over which the rate is measured, in milliseconds; 30 s by default. */
   readonly periodMs?: number;
 }
 
-/**
- * Part of a period in which the transfer has waited for its client, so that the rate is its own.
- */
+/** Minimum part of a period spent waiting for the client, for the rate to count as its own. */
 const waitingPart = 0.9;
 
 /**
- * Judges how fast a client reads a long response, or sends a long body, which holds a place that
- * others wait for. A timeout alone would let a client keep the place by one byte at a time. A
- * transfer that waits for something else than its client may be as slow as that.
+ * Detects clients that slowly read a response or send a body, while other clients wait for the
+ * permit. A timeout alone would let a client keep the permit with one byte at a time. Waits for
+ * anything else than the client do not count.
  */
 export class ClientPace {
   readonly #options: ClientPaceOptions;
@@ -29,7 +27,7 @@ export class ClientPace {
   #timer: Timer;
   #movedBefore: number;
   #waitedMs = 0;
-  /** Time since which the transfer waits for its client; undefined while it does not. */
+  /** Time since which the transfer waits for the client; undefined otherwise. */
   #waitingSinceMs: number | undefined;
 
   constructor(options: ClientPaceOptions) {
@@ -39,7 +37,7 @@ export class ClientPace {
     this.#timer = options.clock.after(this.#periodMs, this.#judge);
   }
 
-  /** Waits for the client within `wait`. */
+  /** Counts the duration of `wait` as waiting for the client. */
   async during<T>(wait: () => Promise<T>): Promise<T> {
     this.#waitingSinceMs = this.#options.clock.monotonic();
     try {
@@ -79,9 +77,9 @@ export class ClientPace {
 }
 
 interface SlowReaderGuardOptions {
-  /** Maximum unread bytes of all answers; 64 MiB by default. */
+  /** Maximum unread bytes of all responses; 64 MiB by default. */
   readonly maxBytes?: number;
-  /** Maximum unread bytes of the answers of one owner; a quarter of `maxBytes` by default. */
+  /** Maximum unread bytes of one owner's responses; a quarter of `maxBytes` by default. */
   readonly maxBytesPerOwner?: number;
 }
 
@@ -97,20 +95,20 @@ interface Waiting {
 
 interface Owner {
   bytes: number;
-  /** Unread answers; the first one has waited longest. */
+  /** Unread responses; the first one has waited longest. */
   readonly answers: Map<Unread, Waiting>;
 }
 
 /**
- * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a
- * share: beyond it, the guard closes the stream of this owner that has waited longest. Beyond the
- * limit of all owners, it closes a stream of the owner with most bytes.
+ * Bounds the memory of unread responses and forwarded bytes. Beyond an owner's limit, the guard
+ * closes the owner's stream that has waited longest. Beyond the limit of all owners, it closes a
+ * stream of the owner with most bytes.
  */
 export class SlowReaderGuard {
   readonly #maxBytes: number;
   readonly #maxBytesPerOwner: number;
   readonly #owners = new Map<string, Owner>();
-  /** Answers with listeners, whether they have unread bytes or not. */
+  /** Responses with listeners, with or without unread bytes. */
   readonly #followed = new WeakSet<Unread>();
   #bytes = 0;
 
@@ -127,10 +125,10 @@ export class SlowReaderGuard {
   }
 
   /**
-   * Counts the unread bytes of a stream after a write to it. The caller calls it after each write.
-   * @param owner Whose client it is for; for a client without a key, something that names the
+   * Counts the unread bytes of a stream. The caller calls it after each write.
+   * @param owner Owner of the client; for a client without a key, something that identifies the
    * client.
-   * @param close Ends its connection.
+   * @param close Ends the stream's connection.
    */
   add(stream: Unread, owner: string, close: () => void): void {
     const bytes = stream.writableLength;

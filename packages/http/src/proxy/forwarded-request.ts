@@ -11,20 +11,20 @@ export interface ForwardedRequestOptions {
   readonly response: ServerResponse;
   readonly upstream: Upstream;
   readonly path: string;
-  /** Headers for the upstream, as a list of names and values in turn. */
+  /** Headers for the upstream, as alternating names and values. */
   readonly headers: string[];
   readonly facts: ForwardingFacts;
-  /** Whether the connection to the client is to be closed behind the answer. */
+  /** Whether the connection to the client closes after the response. */
   readonly isLast: () => boolean;
   readonly clientIdleMs: number;
   readonly clock: Clock;
-  /** Called when the client does not take its answer as fast as it comes. */
+  /** Called when the client reads its response more slowly than it arrives. */
   readonly onStall: () => void;
-  /** Called where there is nothing to forward; the caller responds to the client. */
+  /** Called when nothing can be forwarded. The caller responds to the client. */
   readonly onFailure: (error: UpstreamError) => void;
 }
 
-/** Maximum informational answers, none of which a client gets: more only keep the proxy busy. */
+/** Maximum informational responses, which no client gets. More only keep the proxy busy. */
 const maxInformational = 64;
 
 /** Maximum buffered bytes of a request's body, in each direction. */
@@ -37,7 +37,7 @@ class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** Forwards an HTTP request and its answer, both streamed as fast as their readers read. */
+/** Forwards an HTTP request and its response, both streamed as fast as their readers read. */
 export class ForwardedRequest implements Dispatcher.DispatchHandler {
   readonly #options: ForwardedRequestOptions;
   #controller: Dispatcher.DispatchController | undefined;
@@ -66,7 +66,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
-    // An informational answer has nothing that the client needs.
+    // Clients need no informational response.
     if (status < 200) {
       this.#informational += 1;
       if (this.#informational > maxInformational)
@@ -78,11 +78,11 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     const raw = Array.isArray(controller.rawHeaders) ? controller.rawHeaders : [];
     const headers = responseHeaders(raw, facts, status);
     if (isLast()) headers.push('connection', 'close');
-    // A list of headers replaces headers of the same name that are set already.
+    // A list of headers would replace headers of the same name that are already set.
     const vary = response.getHeader('vary');
     if (vary !== undefined) headers.push('vary', String(vary));
     response.writeHead(status, headers);
-    // A stream may have nothing to say for long; what has is sent with its head in one piece.
+    // A silent stream gets its head now; otherwise the head and the first data are one write.
     queueMicrotask(() => {
       if (!response.writableEnded && !response.destroyed) response.flushHeaders();
     });
@@ -136,7 +136,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** A body of its own, so that a failed upstream leaves the client's connection open. */
+  /** The copy lets a failed upstream leave the client's connection open. */
   #readBody(request: Readable): PassThrough {
     const { response, clientIdleMs, clock } = this.#options;
     const body = new PassThrough({ highWaterMark: bodyBufferBytes });
@@ -144,8 +144,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The upstream may be what takes nothing: its time is limited too, by the wait for its
-        // first byte.
+        // The upstream, not the client, may stall. The timeout of its first byte limits that.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

@@ -15,9 +15,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/**
- * Headers that no upstream gets: it is trusted with no secret that opens anything but itself.
- */
+/** Headers that no upstream gets, because they could give it access to more than itself. */
 const keptFromUpstreams: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',
@@ -30,7 +28,7 @@ const keptFromUpstreams: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Headers that an upstream can not set in the proxy's name. */
+/** Headers that an upstream cannot set in the proxy's name. */
 const keptFromClients: ReadonlySet<string> = new Set([
   ...hopByHop,
   'alt-svc',
@@ -57,16 +55,13 @@ const keptFromClients: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Orders to further proxies in front of this one: to serve a file of theirs, to take this one for
- * ill. They would take them for its own.
+ * Commands to reverse proxies in front of this one, such as to serve a local file or to mark this
+ * server as failed. Those proxies would accept them as this proxy's own.
  */
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
-/**
- * Headers that apply to a whole origin, or ask its users for a password: an upstream may not set
- * them where the origin is the proxy's.
- */
+/** Headers that apply to a whole origin, or ask for passwords: refused in the proxy's origin. */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
   'activate-storage-access',
@@ -92,7 +87,7 @@ function isKeptFromClients(name: string, prefix: string): boolean {
   );
 }
 
-/** The names of further hop-by-hop headers, in the header Connection. */
+/** Returns the further hop-by-hop headers that the header Connection names. */
 function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefined {
   let options: Set<string> | undefined;
   for (const { key, value } of headersIn(raw)) {
@@ -107,38 +102,35 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefi
 }
 
 export interface ForwardingFacts {
-  /** The client's own, or that of the proxy in front of this one. */
+  /** Address of the client, or of the proxy in front of this one. */
   readonly clientAddress: string;
   /** Protocol of the URL that the client used. */
   readonly protocol: 'http' | 'https';
   readonly host: string;
-  /**
-   * Prefix of the upstream's path in that URL; empty where the upstream has an origin of its own.
-   */
+  /** Prefix of the upstream's path in that URL; empty if the upstream has its own origin. */
   readonly prefix: string;
   readonly requestId: string;
-  /** The upstream's address, for the header Host. */
+  /** Value of the upstream's header Host. */
   readonly authority: string;
-  /** Whether the client may use the upstream. Another one may follow a link of a third party. */
+  /** Whether the client may use the upstream. Other clients may follow a link of a third party. */
   readonly isTrusted: boolean;
   /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
   /**
-   * Whether the client gets no address to go to: it would send its cookies there, where the
-   * response is one of the proxy's own URLs.
+   * Whether responses have no redirect addresses, to which the client would send its cookies if the
+   * response has one of the proxy's own URLs.
    */
   readonly hidesLocations?: boolean;
 }
 
-/** Headers of one kind of upstreams. */
 export interface UpstreamHeaders {
-  /** Names in lower case of further headers of the client that the upstream does not get. */
+  /** Lower-case names of further client headers that the upstream does not get. */
   readonly withheld: ReadonlySet<string>;
-  /** Headers that the proxy adds, as a list of names and values in turn. */
+  /** Headers that the proxy adds, as alternating names and values. */
   readonly added: readonly string[];
 }
 
-/** Headers for the upstream, as a list of names and values in turn. */
+/** Returns the upstream's headers as alternating names and values. */
 export function requestHeaders(
   raw: readonly string[],
   facts: ForwardingFacts,
@@ -170,13 +162,10 @@ export function requestHeaders(
   return headers;
 }
 
-/** Two slashes, before a host: browsers take a backslash for a slash, and leave tabs out. */
+/** Two slashes before a host: browsers read a backslash as a slash, and drop tabs. */
 const hostStart = /^\/\t*[/\\]/;
 
-/**
- * The path of a URL that points at the upstream itself, also where it spells out its address;
- * undefined for any other URL.
- */
+/** Returns the path of an upstream's URL, relative or with its address; undefined for others. */
 function ownPath(url: string, authority: string): string | undefined {
   if (url.startsWith('/'))
     return url.startsWith('//')
@@ -197,9 +186,8 @@ function ownPath(url: string, authority: string): string | undefined {
 }
 
 /**
- * A URL of a response as the client may see it. For a client that is not trusted, none leads
- * anywhere else: a link to the proxy would lead there, and some clients take what keys they have
- * along.
+ * Converts a URL of a response for the client. An untrusted client gets no URL of another server: a
+ * link to the proxy would lead there, and some clients send their keys along.
  */
 function placeFor(
   url: string,
@@ -214,17 +202,15 @@ function placeFor(
 }
 
 /**
- * Statuses of responses without content. RFC 9110 §8.6 forbids a Content-Length with 204, and a
- * client that believes one would take the next response for content. The length of 205 is that of
- * its empty content, and the one of 304 may be left out.
+ * Statuses without content. RFC 9110 §8.6 forbids a Content-Length with 204, and a client that
+ * believes one would read the next response as content. The length of 205 is 0, and that of 304 may
+ * be left out.
  */
 const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export const hasContent = (status: number): boolean => !withoutContent.has(status);
 
-/**
- * Headers for the client, as names and values in turn, of an upstream's headers `raw` and `status`.
- */
+/** Returns the client's headers from the upstream's `raw` ones, as alternating names and values. */
 export function responseHeaders(
   raw: readonly (Buffer | string)[],
   facts: ForwardingFacts,
@@ -236,7 +222,7 @@ export function responseHeaders(
     : raw.map((part) => part.toString('latin1'));
   const ofConnection = connectionOptions(texts);
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
-  // Under the proxy's own origin nothing of an upstream's may act in the proxy's name.
+  // Under the proxy's origin, content of an upstream must not act in the proxy's name.
   if (prefix !== '') headers.push('content-security-policy', 'sandbox');
   const hasLength =
     hasContent(status) && !headersIn(texts).some(({ key }) => key === 'transfer-encoding');

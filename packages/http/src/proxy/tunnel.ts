@@ -11,7 +11,7 @@ const maxHeadBytes = 14;
 
 /** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */
 export class FrameFollower {
-  /** Head of the present frame, as far as it has arrived. */
+  /** Head of the current frame, as far as it has arrived. */
   #head = Buffer.alloc(0);
   /** Bytes of the payload that have not arrived. */
   #left = 0;
@@ -26,10 +26,7 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /**
-   * Reads a chunk, or only to the end of the frame that the chunk begins in. Returns the number of
-   * bytes read.
-   */
+  /** Reads a chunk, or with `toFrameEnd` to its first frame end. Returns the length read. */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
@@ -69,7 +66,7 @@ interface FrameHead {
   readonly isMasked: boolean;
 }
 
-/** The head of the frame that begins here; undefined while it is not complete. */
+/** Returns the head of the frame that begins here; undefined if incomplete. */
 function frameHeadOf(bytes: Buffer): FrameHead | undefined {
   const [head, second] = bytes;
   if (head === undefined || second === undefined) return undefined;
@@ -96,7 +93,7 @@ function unmasked(frame: Buffer, payloadStart: number): Buffer {
   return payload;
 }
 
-/** A text frame of less than 64 KiB towards a server, masked by zeros as `closeFrame`. */
+/** Returns a text frame below 64 KiB for a server, masked with zeros like `closeFrame`. */
 export function textFrame(text: string): Buffer {
   const payload = Buffer.from(text);
   const { length } = payload;
@@ -104,7 +101,7 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/** Close codes of RFC 6455 §7.4.1 and its registry; `authenticationFailed` is the agents'. */
+/** Close codes of RFC 6455 §7.4.1 and its registry; `authenticationFailed` is that of agents. */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -114,7 +111,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** A close frame. One to a server is masked, by zeros, because no peer has chosen the payload. */
+/** Returns a close frame, for servers masked with zeros because no peer chose the payload. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start =
@@ -122,11 +119,11 @@ export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffe
   return Buffer.concat([Buffer.from(start), payload]);
 }
 
-/** Maximum times of what is forwarded, in milliseconds. */
+/** Time limits of forwarding, in milliseconds. */
 export interface ForwardingLimits {
   /** Maximum time for a connection to the upstream. */
   readonly connectMs: number;
-  /** Maximum time until the first byte of a response; some come only after a long task. */
+  /** Maximum time until the first byte of a response, which may follow a long task. */
   readonly firstByteMs: number;
   /** Maximum time between chunks of a response, and without a byte either way on a WebSocket. */
   readonly idleMs: number;
@@ -157,7 +154,7 @@ type FirstMessageResult =
       readonly text: string;
       readonly rest: Buffer;
     }
-  /** No text message of this size, or no WebSocket frame at all. */
+  /** Not a text message of this size, or not a WebSocket frame. */
   | { readonly state: 'refused'; readonly controls: Buffer };
 
 const finBit = 0x80;
@@ -165,14 +162,14 @@ const reservedBits = 0x70;
 const Opcode = { continuation: 0, text: 1, control: 8, close: 8 } as const;
 
 /**
- * Reads the frames of a client (RFC 6455 §5.2) until its first message is complete, also where that
- * comes in several frames with control frames between them. Works without extensions: a compressed
- * message is refused.
+ * Reads a client's frames (RFC 6455 §5.2) until the first message is complete, even if it has
+ * several frames with control frames in between. Refuses compressed messages, because it supports
+ * no extensions.
  */
 export class FirstMessage {
   #bytes = Buffer.alloc(0);
   readonly #parts: Buffer[] = [];
-  /** Bytes of its frames so far, with their heads: frames without a payload take memory too. */
+  /** Bytes of its frames with heads so far, because frames without a payload take memory too. */
   #size = 0;
 
   read(chunk: Buffer): FirstMessageResult {
@@ -192,7 +189,7 @@ export class FirstMessage {
       this.#bytes = this.#bytes.subarray(whole.length);
       if (opcode >= Opcode.control) {
         controls.push(whole);
-        // A client that closes sends no message any more.
+        // A client that closes sends no further message.
         if (opcode === Opcode.close) return result('waiting');
         continue;
       }
@@ -211,26 +208,26 @@ export class FirstMessage {
   }
 }
 
-/** Maximum delay after one side has ended, or has got a close frame. */
+/** Maximum delay after one side has ended, or has received a close frame. */
 const closingMs = 2000;
 
 export interface TunnelOptions {
   readonly client: Duplex;
   readonly upstream: Socket;
-  /** Bytes that either side has sent right behind its part of the handshake. */
+  /** Bytes that either side sent right after its part of the handshake. */
   readonly clientHead: Buffer;
   readonly upstreamHead: Buffer;
   /**
-   * Checks the first message of a client that has not authenticated itself at the handshake.
-   * Returns the message for the upstream, or the reason why the connection ends. Undefined where
-   * every message is forwarded unread.
+   * Checks the first message of a client that did not authenticate at the handshake. Returns the
+   * message for the upstream, or the reason to close the connection. Undefined if every message is
+   * forwarded unread.
    */
   readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: Pick<ForwardingLimits, 'idleMs' | 'firstFrameMs'>;
   readonly clock: Clock;
-  /** Called when a side does not take what the other one sends as fast as that comes. */
+  /** Called when a side reads more slowly than the other one sends. */
   readonly onStall: (side: Duplex) => void;
-  /** Called once, when both connections are closed. */
+  /** Called once when both connections are closed. */
   readonly onClose: () => void;
 }
 
@@ -242,8 +239,8 @@ interface Direction {
 }
 
 /**
- * A WebSocket after its handshake: forwards bytes in both directions, as fast as the slower side
- * reads them. The tunnel follows the frames only to close the WebSocket between two of them.
+ * Forwards bytes of an open WebSocket in both directions, as fast as the slower side reads them.
+ * The tunnel follows the frames only to close the WebSocket between two of them.
  */
 export class Tunnel {
   readonly #options: TunnelOptions;
@@ -297,7 +294,7 @@ export class Tunnel {
     this.#options.upstream.destroy();
   }
 
-  /** Called every few seconds: a timer for each of thousands would cost more. */
+  /** Called every few seconds, because a timer for each of thousands of tunnels would cost more. */
   review(nowMs: number): void {
     if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs)
       this.destroy();
@@ -319,7 +316,7 @@ export class Tunnel {
   #pass(chunk: Buffer, direction: Direction): void {
     const { from, to, frames } = direction;
     this.#activeMs = this.#options.clock.monotonic();
-    // Bytes behind the tunnel's own close frame are dropped.
+    // Bytes after the tunnel's own close frame are dropped.
     if (to.writableEnded || to.destroyed) return;
     if (this.#closing !== undefined) {
       const rest = frames.read(chunk, { toFrameEnd: true });
@@ -338,10 +335,7 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /**
-   * The bytes for the upstream until the client has authenticated itself: control frames, then the
-   * message that `authenticate` returns.
-   */
+  /** Returns bytes for the upstream: control frames, then the message from `authenticate`. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;

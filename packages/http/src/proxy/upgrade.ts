@@ -25,11 +25,11 @@ const refuse = (detail: string) => new Refusal('malformed-request', detail);
 export const isWebSocketRequest = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket';
 
-/** Reads a handshake. Throws `malformed-request` for one that no WebSocket client sends. */
+/** Reads a handshake. Throws `malformed-request` if no WebSocket client sends it. */
 export function readHandshake({ method, httpVersion, headers }: IncomingMessage): Handshake {
   if (method !== 'GET' || httpVersion !== '1.1')
     throw refuse('A WebSocket begins with a GET of HTTP/1.1.');
-  // Bytes behind the head would be a body for one reader and frames for another.
+  // Some readers would read bytes after the head as a body, others as frames.
   if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
     throw refuse('A WebSocket handshake has no body.');
   if (headers['sec-websocket-version'] !== '13')
@@ -44,7 +44,7 @@ export function readHandshake({ method, httpVersion, headers }: IncomingMessage)
   return { key, protocol, extensions, origin: headers.origin };
 }
 
-/** The headers of the handshake, which are added to those that the upstream gets anyway. */
+/** Returns the handshake's headers, which are added to those that the upstream gets anyway. */
 const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] => [
   'connection',
   'Upgrade',
@@ -61,7 +61,7 @@ const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] =>
 const acceptOf = (key: string): string =>
   createHash('sha1').update(`${key}${acceptSuffix}`).digest('base64');
 
-/** Head of the answer to the client; undefined for an answer to another handshake. */
+/** Returns the response's head for the client; undefined for a response to another handshake. */
 function switchingProtocols(
   { key }: Handshake,
   answer: IncomingMessage,
@@ -87,12 +87,12 @@ function switchingProtocols(
   ].join('\r\n');
 }
 
-/** Maximum time of the upstream for its response to the handshake, once it is connected. */
+/** Maximum time of a connected upstream for its response to the handshake. */
 const answerMs = 10_000;
-/** Maximum informational answers: an upstream that sends more wants to keep the proxy busy. */
+/** Maximum informational responses. More only keep the proxy busy. */
 const maxInformational = 64;
 const tcpKeepAliveMs = 30_000;
-/** A connection for each WebSocket, which keeps it. */
+/** Each WebSocket keeps its own connection. */
 const connector = new Agent({ keepAlive: false });
 
 export interface UpgradeOptions extends Pick<
@@ -103,19 +103,16 @@ export interface UpgradeOptions extends Pick<
   readonly head: Buffer;
   readonly target: Target;
   readonly path: string;
-  /** Headers for the upstream except the handshake's: names and values in turn. */
+  /** Headers for the upstream without the handshake's, as alternating names and values. */
   readonly headers: readonly string[];
   readonly handshake: Handshake;
   readonly requestId: string;
   readonly limits: ForwardingLimits;
-  /**
-   * Called once with the status of the upstream, 101 included, or with 0 when the client has gone
-   * before. Not called after `onFailure`.
-   */
+  /** Called with the upstream's status, 101 included; 0: the client left. Not after `onFailure`. */
   readonly onStatus: (status: number) => void;
-  /** Called where the upstream gives no usable response; the caller responds to the client. */
+  /** Called if the upstream gives no usable response. The caller responds to the client. */
   readonly onFailure: (error: UpstreamError) => void;
-  /** Called with the tunnel as soon as there is one. */
+  /** Called with the tunnel once it is open. */
   readonly onOpen: (tunnel: Tunnel) => void;
 }
 

@@ -1,7 +1,7 @@
 import { Pool, errors } from 'undici';
 import { CloseCode, type ForwardingLimits, type Tunnel } from './tunnel.ts';
 
-/** Fault of a forwarded request: `malformed` where the upstream could not have read it. */
+/** Fault of a forwarded request. `malformed`: the upstream could not have read the request. */
 export type UpstreamFault = 'timeout' | 'unreachable' | 'malformed';
 
 /** An upstream gave no usable response. The cause is for logs. */
@@ -24,8 +24,8 @@ export function upstreamErrorOf(error: unknown): UpstreamError {
 }
 
 /**
- * Maximum idle time of a connection. Common servers close one 5 s after their last response; the
- * proxy does before, so that no request is lost.
+ * Maximum idle time of a connection. The proxy closes before common servers do (5 s after their
+ * last response), so that no request is lost.
  */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
@@ -44,7 +44,7 @@ export interface UpstreamOptions {
   readonly connections: number;
 }
 
-/** The connections to one server that requests and WebSockets are forwarded to. */
+/** Connections to one server, to which requests and WebSockets are forwarded. */
 export class Upstream {
   readonly target: Target;
   readonly tunnels = new Set<Tunnel>();
@@ -58,7 +58,7 @@ export class Upstream {
     this.#options = options;
   }
 
-  /** Requests, handshakes and WebSockets under way. */
+  /** Number of running requests, handshakes and WebSockets. */
   get active(): number {
     return this.#active;
   }
@@ -90,7 +90,7 @@ export class Upstream {
     this.#active -= 1;
   }
 
-  /** Closes the WebSockets. Requests under way may end. */
+  /** Closes the WebSockets. Running requests may end. */
   retire(): void {
     this.#isRetired = true;
     for (const tunnel of this.tunnels) tunnel.close(CloseCode.goingAway);

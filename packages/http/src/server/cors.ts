@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const methods = 'GET, POST, PUT, PATCH, DELETE';
-/** Maximum age that browsers accept: each request of a page on another origin is preflighted. */
+/** Maximum age that browsers accept. Each request of a page of another origin has a preflight. */
 const maxAgeSeconds = 7200;
 
 /** Origins whose pages may read responses; `*` means every origin. */
 export type CorsOrigins = readonly string[];
 
 /**
- * Allows pages of the given origins to read all responses, errors included, and answers their
- * preflights, on every path and without a key. An origin gives no right as long as the service has
- * no cookies. Without origins the function does nothing.
- * @param given The origins, or what gets them at the first request.
+ * Allows pages of the given origins to read all responses, including errors, and answers preflights
+ * on every path and without a key. This grants no access, because the service has no cookies.
+ * Without origins the function does nothing.
+ * @param given The origins, or a function that returns them at the first request.
  * @param requestHeaders Headers that pages may send.
- * @returns Whether the request was a preflight, which is answered then.
+ * @returns Whether the request was a preflight, which is then answered.
  */
 export function cors(
   given: CorsOrigins | (() => CorsOrigins),

@@ -18,15 +18,15 @@ import { defaultStallMs } from '../body/send-chunks.ts';
 /** Maximum listeners of one event of a response before the runtime warns. */
 const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
-/** Delay before the kernel probes a connection on which nothing is sent. */
+/** Delay before the kernel probes an idle connection. */
 const probeDelayMs = 60_000;
-/** Maximum requests on a connection that wait for responses; no known client sends two ahead. */
+/** Maximum pipelined requests of a connection; no known client sends two ahead. */
 const maxPipelined = 64;
 
 export interface HttpServerOptions {
   /** Limits of concurrent connections; none by default. */
   readonly connections?: Connections;
-  /** Lower-case names of headers that a request may have once, besides HTTP's; default none. */
+  /** Lower-case names of headers that may occur only once, besides HTTP's; default none. */
   readonly singleHeaders?: readonly string[];
   readonly timeouts?: Partial<ClientTimeouts>;
 }
@@ -37,22 +37,22 @@ export interface ServerHandlers {
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
   /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** The response to a refused request; `request` is undefined where it could not be parsed. */
+  /** Returns the response to a refused request. `request` is undefined if parsing failed. */
   readonly refuse: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
 }
 
 interface ConnectionState {
-  /** Number of requests whose answers have not ended. */
+  /** Number of requests whose responses have not ended. */
   underWay: number;
-  /** The answer to the newest request under way. */
+  /** Response to the newest running request. */
   last: ServerResponse;
-  /** The requests that wait for the end of an earlier one. */
+  /** Requests that wait for the end of an earlier one. */
   readonly queue: (() => void)[];
   /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
   isOver: boolean;
 }
 
-/** An HTTP server for untrusted clients: slow ones, unread answers, ambiguous requests. */
+/** Creates an HTTP server that withstands slow clients, unread responses and ambiguous requests. */
 export function createHttpServer(
   { request: listener, wantsUpgrade, upgrade, refuse }: ServerHandlers,
   options: HttpServerOptions = {},
@@ -68,7 +68,7 @@ export function createHttpServer(
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: timeouts.keepAliveMs,
-      // The connection of a peer that has silently vanished ends, and gives its place back.
+      // The kernel detects a vanished peer, so its connection ends and frees its permit.
       keepAlive: true,
       keepAliveInitialDelay: probeDelayMs,
       maxHeaderSize: maxHeaderBytes,
@@ -76,7 +76,7 @@ export function createHttpServer(
     },
     (request, response) => {
       const { socket } = request;
-      // A pipeline into it adds seven for its close to those of limits, logs and the load: no leak.
+      // A pipeline adds seven listeners to those of limits, logs and load, which is no leak.
       response.setMaxListeners(maxListeners);
       const state = states.get(socket) ?? { underWay: 0, last: response, queue: [], isOver: false };
       states.set(socket, state);
@@ -103,13 +103,12 @@ export function createHttpServer(
           sendError(response, refuse(flaw, request));
         }
       };
-      // Requests of one connection run one after the other, and the next one only after the client
-      // has read the answer.
+      // Requests of a connection run one after the other, after the client has read each response.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
   );
-  // All of them, so that none is overlooked; `headFlaw` limits their number first.
+  // All headers are parsed, so that none is overlooked. `headFlaw` limits their number first.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     connections?.begin(request.socket);
@@ -130,8 +129,7 @@ export function createHttpServer(
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // A response written now has to be that of the unreadable request: not of a request before it,
-    // nor the end of a response.
+    // The response must answer the unreadable request, not an earlier one or a half-sent one.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable =
       socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
@@ -162,11 +160,11 @@ function unreadable(code: string | undefined): Refusal {
 export interface ClientTimeouts {
   /** Maximum time for the headers, from their first byte or the start of the connection. */
   readonly headersMs: number;
-  /** Maximum time for a whole request; proxied ones have another, for long uploads. */
+  /** Maximum time for a whole request. Proxied requests have another, for long uploads. */
   readonly requestMs: number;
   /** Maximum time of an idle connection, longer than usual load balancers', which close first. */
   readonly keepAliveMs: number;
-  /** Maximum time in which a client reads nothing of its answer. */
+  /** Maximum time in which a client reads nothing of its response. */
   readonly stallMs: number;
   /** Maximum time for the rest of an answered request: an earlier close would lose the response. */
   readonly lingerMs: number;
@@ -204,15 +202,14 @@ export function arriveInTime(
   response.once('close', () => timer.cancel());
 }
 
-/** Limits how long a client may take for its answer, and afterwards for the rest of its request. */
+/** Limits the time of a client to read its response, and then to send the rest of its request. */
 function endInTime(
   request: IncomingMessage,
   response: ServerResponse,
   { stallMs, lingerMs }: ClientTimeouts,
 ): void {
   response.once('prefinish', () => {
-    // The response is written, but the client has not read all of it. Each part that it reads
-    // restarts the timeout.
+    // The client has not read all of the response. Each part that it reads restarts the timeout.
     if ((response.socket?.writableLength ?? 0) > 0)
       response.setTimeout(stallMs, () => response.destroy());
   });
@@ -220,7 +217,7 @@ function endInTime(
     if (request.complete) return;
     const timer = setTimeout(() => request.socket.destroy(), lingerMs).unref();
     request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
-    // The handler has answered and reads no more of the body; the rest is discarded.
+    // The handler has responded and reads no more of the body; the rest is discarded.
     request.unpipe();
     request.resume();
   });

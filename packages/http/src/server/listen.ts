@@ -4,9 +4,9 @@ import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
- * Connections that the system keeps until they are accepted. The system drops any more silently,
- * and a client that connects again does so after 1 s, 3 s, 7 s: under load health checks would
- * fail. As many as Linux allows by default.
+ * Maximum connections that the system queues for acceptance. The system silently drops any more,
+ * and clients retry after 1 s, 3 s, 7 s, so health checks would fail under load. The value is
+ * Linux's default maximum.
  */
 const maxWaitingConnections = 4096;
 
@@ -18,7 +18,7 @@ export class ListenError extends Error {
 export interface ListenOptions {
   /** Name of the server in the message of a `ListenError`, for example "the gateway". */
   readonly name: string;
-  /** `::` means all addresses, and all IPv4 addresses where the system has no IPv6. */
+  /** `::` means all addresses, or all IPv4 addresses if the system has no IPv6. */
   readonly host: string;
   /** 0 means any free port. */
   readonly port: number;
@@ -56,8 +56,7 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   const deadline = clock.monotonic() + graceMs;
   try {
     while (clock.monotonic() < deadline) {
-      // A connection that was busy when close was called becomes idle later, and would be kept
-      // alive.
+      // A connection that was busy when close was called becomes idle later, and would stay open.
       server.closeIdleConnections();
       await sleep(clock, 50, closed.signal);
     }
@@ -68,7 +67,7 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   await end;
 }
 
-/** Tracks unfinished answers, so that a shutdown ends each of them properly. */
+/** Tracks unfinished responses, so that a shutdown ends each of them properly. */
 export class OpenStreams {
   readonly #ends = new Set<() => void>();
   #closed = false;
@@ -77,7 +76,7 @@ export class OpenStreams {
     return this.#ends.size;
   }
 
-  /** `end` is called once, on shutdown; at once when that has begun. Returns the remover. */
+  /** `end` is called once, at shutdown (at once during one). Returns a function that removes it. */
   add(end: () => void): () => void {
     if (this.#closed) {
       end();
@@ -97,9 +96,9 @@ export class OpenStreams {
 }
 
 /**
- * Announces the end of each connection with its last response, once a shutdown has begun: a client
- * that sends another request while its connection is closed could not know whether that request was
- * carried out. A response with its headers sent can not announce it.
+ * Announces in the last response of each connection, during a shutdown, that the connection ends:
+ * otherwise a client could not know whether a request sent at the close was executed. A response
+ * whose headers were sent cannot announce it.
  */
 export class LastResponses {
   readonly #underWay = new Set<ServerResponse>();

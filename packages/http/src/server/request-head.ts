@@ -7,7 +7,7 @@ interface RawHeader {
   readonly value: string;
 }
 
-/** Reads a list of names and values in turn, as Node has the headers that have arrived. */
+/** Reads alternating names and values, Node's format of received headers. */
 export function* headersIn(raw: readonly string[]): Generator<RawHeader, void, undefined> {
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const [name = '', value = ''] = [raw[index], raw[index + 1]];
@@ -15,26 +15,26 @@ export function* headersIn(raw: readonly string[]): Generator<RawHeader, void, u
   }
 }
 
-/** Printable ASCII; no fragment, and no backslash, which some take for a slash. */
+/** Printable ASCII without fragments and backslashes, which some parsers read as slashes. */
 const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
 const plainQuery = /^[!-~]*$/;
-/** Dot segments, plain or encoded, with or without a parameter, between slashes of any spelling. */
+/** Dot segments, plain or encoded, with or without a parameter, between slashes of either form. */
 const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
 /** Encoded control characters and backslashes. */
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
 
 /**
- * A slash, after nothing or dots another one, both of either spelling: a URL of this form without
- * an origin before it names a host, and a redirect to it leaves the server.
+ * Two slashes in any spelling, with at most two dots in between: without an origin before it, a URL
+ * of this form names a host, and a redirect to it leaves the server.
  */
 const hostStart = /^\/(?:\.|%2e){0,2}(?:[/\\]|%2f|%5c)/i;
 
-/** Whether a path could be taken for `//` and a host, where a URL is built from it. */
+/** Whether a URL built from the path could read the path as `//` and a host. */
 const namesHost = (path: string): boolean => hostStart.test(path);
 
 /**
- * Whether every server and proxy on the way reads the path in the same way. Encoded slashes are
- * allowed behind the first segment: the proxy forwards them as they are.
+ * Whether every server and proxy reads the path in the same way. Encoded slashes are allowed after
+ * the first segment, because the proxy forwards them unchanged.
  */
 export function isSafePath(path: string): boolean {
   const query = path.indexOf('?');
@@ -50,7 +50,7 @@ export function isSafePath(path: string): boolean {
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
-/** Headers that a request may have once: two servers could each believe another one. */
+/** Headers that may occur only once, because two servers could each believe another value. */
 const single: ReadonlySet<string> = new Set([
   'host',
   'authorization',
@@ -67,7 +67,7 @@ const plainTarget = /^[!"$-~]*$/;
 
 const refuse = (detail: string) => new Refusal('malformed-request', detail);
 
-/** The name of a header that may come once and came twice. */
+/** Returns the name of a repeated header that may occur only once. */
 function repeatedName(
   rawHeaders: readonly string[],
   singleHeaders: readonly string[],
@@ -82,9 +82,9 @@ function repeatedName(
 }
 
 /**
- * The refusal of an ambiguous request, which two parsers could take for different requests;
- * undefined where there is none. A target in absolute form becomes one in origin form.
- * @param singleHeaders Names in lower case of further headers that a request may have once.
+ * Returns the refusal of an ambiguous request, which parsers could read as different requests.
+ * Converts a target in absolute form to origin form.
+ * @param singleHeaders Lower-case names of further headers that may occur only once.
  */
 export function headFlaw(
   request: IncomingMessage,
@@ -120,8 +120,6 @@ function targetFlaw(request: IncomingMessage): Refusal | undefined {
   return pathFlaw(request.url);
 }
 
-/**
- * A client, or a handler that builds a URL from such a path, could take its beginning for a host.
- */
+/** Refuses a path whose beginning a client or a URL builder could read as a host. */
 const pathFlaw = (path: string): Refusal | undefined =>
   namesHost(path) ? refuse('The path begins with more than one slash.') : undefined;

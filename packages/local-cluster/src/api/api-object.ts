@@ -4,7 +4,6 @@ import type { Json, JsonArray, JsonObject } from '../json/json.ts';
 
 // The shapes are type aliases, because TypeScript does not assign an interface to JsonObject.
 
-/** Metadata after validation and defaulting. */
 export type Meta = {
   readonly name: string;
   readonly generateName?: string;
@@ -22,7 +21,7 @@ export type Meta = {
   readonly managedFields?: JsonArray;
 };
 
-/** Metadata that an update of a client does not change. */
+/** Metadata that a client's update does not change. */
 export const serverFields = [
   'name',
   'namespace',
@@ -73,7 +72,7 @@ const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 export const nameSuffix = (random: () => number): string =>
   Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)] ?? 'x').join('');
 
-/** Returns a version 4 UUID of a random source: the same in each simulation of a seed. */
+/** Returns a version 4 UUID of a random source, the same in each simulation of a seed. */
 export function randomUuid(random: () => number): string {
   const digits = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16));
   digits[12] = '4';

@@ -23,7 +23,6 @@ interface DecodeOptions {
   readonly warn: (text: string) => void;
 }
 
-/** Returns the paths of the fields that the kind does not define. */
 export function unknownFields(body: JsonObject, resource: ApiResource): readonly string[] {
   const unknown: string[] = [];
   prune(body, resource.schema, unknown);
@@ -31,9 +30,9 @@ export function unknownFields(body: JsonObject, resource: ApiResource): readonly
 }
 
 /**
- * Decodes a body into an object of the kind: unknown fields are dropped and defaults applied. The
- * schema of a custom resource is checked later, when the object is complete.
- * @throws StatusError 400 when the body is of another kind, or has unknown fields and validation is
+ * Decodes a body into an object of the kind, without unknown fields and with defaults. The schema
+ * of a custom resource is checked later, when the object is complete.
+ * @throws StatusError 400 if the body is of another kind, or has unknown fields and validation is
  * Strict
  */
 export function decode(body: Json, resource: ApiResource, options: DecodeOptions): JsonObject {
@@ -58,7 +57,7 @@ export function decode(body: Json, resource: ApiResource, options: DecodeOptions
   return resource.defaults?.(object) ?? object;
 }
 
-/** A body of a custom resource has to name its kind in every request. */
+/** Every request body of a custom resource has to name the kind. */
 function checkCustomType(body: JsonObject, resource: ApiResource): void {
   const sentVersion = stringAt(body, 'apiVersion') ?? '';
   const sentKind = stringAt(body, 'kind') ?? '';
@@ -158,7 +157,7 @@ export function validationOf(query: URLSearchParams, method: string): FieldValid
   );
 }
 
-/** Options of a deletion from its body; a dry run may also be asked for by the query. */
+/** Returns a deletion's options of its body. A dry run may also be a query parameter. */
 export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');

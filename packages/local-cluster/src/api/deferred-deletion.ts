@@ -12,10 +12,7 @@ import {
   definitionResource,
 } from '../registry/custom-resource.ts';
 
-/**
- * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
- * serves a kind as soon as its definition is stored.
- */
+/** Deletes the contents of a namespace or definition first, and serves kinds once stored. */
 export class Lifecycle {
   readonly #context: PlaneContext;
   readonly #work: DeferredWork;
@@ -130,10 +127,7 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
   readonly run: (key: string) => void;
 }
 
-/**
- * A queue of keys that a later turn of the event loop processes, each key once, however often it
- * was added. A key that fails is retried.
- */
+/** Queue of keys for a later turn of the event loop: deduplicated, and retried after a failure. */
 export class DeferredWork {
   readonly #options: Options;
   readonly #keys = new Set<string>();
@@ -190,7 +184,6 @@ const idOf = (resource: string, namespace: string, name: string): string =>
 export class GarbageCollector {
   readonly #context: PlaneContext;
   readonly #work: DeferredWork;
-  /** Ids of dependent objects, by the uid of the owner. */
   readonly #dependents = new Map<string, Set<string>>();
 
   constructor(context: PlaneContext) {
@@ -265,8 +258,7 @@ export class GarbageCollector {
 
   #isPresent(reference: OwnerReference, namespace: string): boolean {
     const resource = this.#resourceOf(reference);
-    // Owners of a kind that is not served count as present, because deleting an object whose owner
-    // may exist would lose data.
+    // Owners of unserved kinds count as present: deleting an owned object would lose data.
     if (resource === undefined) return true;
     const owner = this.#context.store.get(
       resource.key,

@@ -17,7 +17,6 @@ export interface Deletion {
   readonly gone: boolean;
 }
 
-/** Namespaces that always exist and cannot be deleted. */
 export const protectedNamespaces = ['default', 'kube-system'];
 
 /** @throws StatusError for an object that must not be deleted, or with other preconditions */
@@ -50,8 +49,7 @@ export function deleted(
 ): Deletion {
   const { generation, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   const own = resource.graceSeconds?.(object) ?? 0;
-  // An object with a grace period of 0, such as a pod without a node, is deleted at once, whatever
-  // the client requests.
+  // A grace period of 0, as of a pod without a node, deletes at once, whatever the client requests.
   const grace = own === 0 ? 0 : Math.max(0, gracePeriodSeconds ?? own);
   if (grace === 0 && !isHeld(object)) return { object, gone: true };
   const again = deletionTimestamp !== undefined;
@@ -69,7 +67,7 @@ export function deleted(
   };
 }
 
-/** Returns whether finalizers, or the contents of a namespace, block the removal of an object. */
+/** Whether finalizers or the contents of a namespace block the removal of an object. */
 export function isHeld(object: ApiObject): boolean {
   if ((object.metadata.finalizers ?? []).length > 0) return true;
   const own = objectAt(object, 'spec')?.['finalizers'];

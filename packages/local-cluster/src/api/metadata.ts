@@ -55,7 +55,7 @@ export function nameErrors(
 
 const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
 
-/** Error of a qualified name, `example.com/name` or `name`; undefined for a valid name. */
+/** Returns the error of a qualified name (`example.com/name` or `name`), if any. */
 export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split('/');
   const name = parts.at(-1) ?? '';
@@ -177,7 +177,7 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
     : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
 
-/** Removes nulls, absent to Go, except from the schema of a custom resource (null defaults). */
+/** Removes nulls, which Go omits, except from the schema of a custom resource (null defaults). */
 export function dropNulls(value: Json): Json {
   if (isArray(value)) return value.filter((item) => item !== null).map(dropNulls);
   if (!isObject(value)) return value;

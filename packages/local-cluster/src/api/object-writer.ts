@@ -44,10 +44,7 @@ export interface WriteOptions {
 
 export type Part = 'main' | 'status';
 
-/**
- * Changes objects by the rules that hold for every kind. Every change completes in one turn of the
- * event loop, so no other change interleaves.
- */
+/** Changes objects by the rules of every kind. One turn of the event loop completes each change. */
 export class ObjectWriter {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
@@ -63,7 +60,6 @@ export class ObjectWriter {
     this.#random = options.random;
   }
 
-  /** Creates an object from a decoded body with known fields and defaults. */
   create(
     resource: ApiResource,
     namespace: string | undefined,
@@ -139,10 +135,7 @@ export class ObjectWriter {
     return stored.object;
   }
 
-  /**
-   * Replaces the addressed part of an object by a decoded body: the main resource without status,
-   * or the status alone. Metadata that only the server sets remain unchanged.
-   */
+  /** Replaces the main resource without status, or the status alone. Server-set metadata remain. */
   update(
     resource: ApiResource,
     old: ApiObject,
@@ -164,7 +157,7 @@ export class ObjectWriter {
     return this.store(resource, versioned, options);
   }
 
-  /** Stores an object, or removes a deleted one without finalizers and grace period. */
+  /** Stores an object. Removes a deleted one without finalizers and grace period. */
   store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
     if (options.dryRun === true) return object;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
@@ -210,13 +203,11 @@ export class ObjectWriter {
     if (!isPatch) checkUid(resource, old.metadata, uid);
     const sentVersion = sentText(metadata, 'resourceVersion');
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
-    // The API server takes the UID of a patch for a change of the field, and that of a replacement
-    // for a precondition.
+    // As in the API server, a patch's UID changes the field, and a replacement's is a precondition.
     if (uid !== '' && uid !== old.metadata.uid)
       throw invalid(resource, name, [invalidValue('metadata.uid', uid, 'field is immutable')]);
   }
 
-  /** A PUT of a custom resource requires a resourceVersion. */
   requireVersion(resource: ApiResource, name: string, sent: JsonObject): void {
     if (resource.builtin || sentText(objectAt(sent, 'metadata'), 'resourceVersion') !== '') return;
     throw invalid(resource, name, [
@@ -236,8 +227,8 @@ export class ObjectWriter {
 }
 
 /**
- * Checks a complete object before it is stored: its metadata, the schema and rules of its kind, and
- * with `old`, the object that it replaces, also the rules of changes.
+ * Checks a complete object before it is stored: metadata, schema and rules of its kind. With `old`,
+ * the replaced object, the rules of changes apply too.
  * @throws StatusError 422
  */
 export function checkObject(
@@ -281,7 +272,7 @@ function checkNamespaceSent(metadata: JsonObject, namespace: string | undefined)
     );
 }
 
-/** @throws StatusError 409 for the uid of another object; '' is any object */
+/** @throws StatusError 409 for the uid of another object; '' matches any object */
 export function checkUid(resource: ApiResource, { name, uid }: Meta, sent: string): void {
   if (sent !== '' && sent !== uid)
     throw conflict(
@@ -330,7 +321,7 @@ export function scaleOf(object: ApiObject, paths: ScalePaths) {
 
 const maxReplicas = 2_147_483_647;
 
-/** Errors of replica counts for a Scale. Kubernetes writes these paths with a leading dot. */
+/** Returns errors of a Scale's replica counts. Kubernetes writes these paths with a leading dot. */
 function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldError[] {
   return (scale === undefined ? [] : [scale.spec, scale.status]).flatMap((path) => {
     const replicas = valueAt(object, path);
@@ -344,8 +335,8 @@ function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldE
 }
 
 /**
- * Returns the object with the replicas of a Scale. The metadata of the Scale replace those of the
- * object, so that a resourceVersion is a precondition.
+ * Returns the object with the replicas of a Scale, whose metadata replace those of the object, so
+ * that a resourceVersion is a precondition.
  */
 export function withScale(object: ApiObject, scale: JsonObject, paths: ScalePaths): JsonObject {
   const replicas = numberAt(scale['spec'], 'replicas') ?? 0;

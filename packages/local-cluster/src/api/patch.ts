@@ -21,8 +21,8 @@ export const patchTypes = {
 } as const;
 
 /**
- * Keys of the items of lists that are not atomic in the OpenAPI of Kubernetes, for the built-in
- * kinds and metadata. The keys depend only on the name of the field, except for `ports`.
+ * Item keys of lists that are not atomic in the OpenAPI of Kubernetes, for built-in kinds and
+ * metadata. They depend only on the field's name, except for `ports`.
  */
 const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
@@ -60,8 +60,8 @@ export function parseJson(text: string): Json {
 
 /**
  * Returns the object after a patch.
- * @throws StatusError 415 for a patch type that
- * the kind does not support, 422 for a JSON patch that does not apply
+ * @throws StatusError 415 for a patch type that the kind does not support, 422 for a JSON patch
+ * that does not apply
  */
 export function patched(
   object: JsonObject,
@@ -189,7 +189,7 @@ function mergeField(key: string, present: Json | undefined, value: Json): Json {
   return mergeKey === undefined ? withoutDirectives(value) : mergeList(mergeKey, present, value);
 }
 
-/** Returns the first key of the items; containers have ports with another key than services. */
+/** Returns the first key that items have; ports of containers and services have different keys. */
 const mergeKeyOf = (field: string, items: JsonArray): string | undefined => {
   const has = (key: string) => items.some((item) => isObject(item) && item[key] !== undefined);
   const keys =
@@ -224,7 +224,7 @@ function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): Json
   return result;
 }
 
-/** Sorts the list in the order of the patch; items that it does not name go to the end. */
+/** Sorts a list in the order of the patch. Items that the patch does not name go to the end. */
 function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
   const items = result[key];
   if (!isArray(items)) return;

@@ -5,7 +5,6 @@ import { detailsOf, type StatusError } from './status-error.ts';
 
 export interface PlaneRequest {
   readonly method: string;
-  /** Path without the query. */
   readonly path: string;
   readonly query?: URLSearchParams;
   /** Headers by lower-case name. */
@@ -32,7 +31,7 @@ export interface ResourcePath {
   readonly subresource: string | undefined;
 }
 
-/** Parses `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for others, such as discovery. */
+/** Parses `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for other paths. */
 export function parseResourcePath(path: string): ResourcePath | undefined {
   const parts = path
     .split('/')
@@ -43,7 +42,7 @@ export function parseResourcePath(path: string): ResourcePath | undefined {
   const [group = '', version = '', ...rest] = core ? ['', ...parts.slice(1)] : parts.slice(1);
   if (rest.length === 0) return undefined;
   const [first, namespace, plural, name, subresource] = rest;
-  // A namespace is an object too and has subresources of its own.
+  // A namespace is itself an object with subresources.
   if (
     first === 'namespaces' &&
     namespace !== undefined &&

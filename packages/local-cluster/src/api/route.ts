@@ -135,10 +135,10 @@ function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePat
   return textResponse(404, '404 page not found\n');
 }
 
-/** Objects of a namespaced kind are addressed in a namespace, cluster-scoped objects are not. */
+/** Whether the path fits the kind: only objects of namespaced kinds are in a namespace. */
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 
-/** Formats a warning (RFC 7234 §5.5) as Kubernetes does; other characters become `?`. */
+/** Formats a warning (RFC 7234 §5.5) as Kubernetes does, with `?` for other characters. */
 const warning = (text: string): string =>
   `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;

@@ -117,7 +117,7 @@ function fieldMatcher(
 
 export interface Selection {
   readonly namespace: string | undefined;
-  /** Name of the only object that a field selector permits, which makes a search unnecessary. */
+  /** Name of the only object that a field selector permits. The name makes a search unnecessary. */
   readonly name: string | undefined;
   matches(object: ApiObject): boolean;
 }
@@ -160,7 +160,6 @@ export function eventIn(selection: Selection, change: Change): SelectedEvent | u
 }
 
 interface ContinueToken {
-  /** Version of the continued list. */
   readonly version: number;
   /** Key of the last object that the server has sent. */
   readonly after: string;
@@ -177,7 +176,7 @@ function decodeContinue(text: string): ContinueToken {
     const after = stringAt(token, 'k');
     if (version !== undefined && after !== undefined) return { version, after };
   } catch {
-    // The error follows below.
+    // The StatusError below reports the failure.
   }
   throw badRequest(
     'invalid continue token: continue key is not valid: the token does not come from this server',
@@ -204,7 +203,7 @@ interface Source {
   readonly items: Iterable<Stored>;
 }
 
-/** Items of the current state, or of the rest of a continued list. */
+/** Returns objects of the current state, or the rest of a continued list. */
 function sourceOf(
   store: ObjectStore,
   { resource, selection: { namespace }, query }: ListRequest,
@@ -250,8 +249,7 @@ export function listPage(
     metadata: {
       ...metadata,
       continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
-      // The page counts only matching objects, so `remainingItemCount` is omitted for lists with a
-      // selector, as in Kubernetes.
+      // As in Kubernetes, a page of a selector omits `remainingItemCount`, which is unknown.
       ...(selective ? {} : { remainingItemCount: remaining }),
     },
   };

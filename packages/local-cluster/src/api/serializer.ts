@@ -69,10 +69,7 @@ const definitionsOf = (resource: ApiResource) =>
     priority,
   }));
 
-/**
- * Returns a `meta.k8s.io/v1 Table`, which `kubectl get` prints. `headers` is false after the first
- * event of a watch, since a watch sends the columns once.
- */
+/** Returns a `meta.k8s.io/v1 Table` for `kubectl get`. A watch has `headers` once, at first. */
 function tableOf(
   objects: readonly ApiObject[],
   resource: ApiResource,
@@ -101,7 +98,7 @@ export interface ListMeta {
   readonly remainingItemCount?: number;
 }
 
-/** An encoding of objects. Encodings with the same key produce the same text. */
+/** Encodes objects. Encodings with the same key produce the same text. */
 export interface Serializer {
   readonly key: string;
   readonly contentType: string;

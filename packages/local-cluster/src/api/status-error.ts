@@ -19,7 +19,7 @@ interface StatusDetails {
   }[];
 }
 
-/** An error in the form that clients of Kubernetes expect: a `Status` object and an HTTP code. */
+/** An error as Kubernetes clients expect: a `Status` object and an HTTP code. */
 export class StatusError extends Error {
   override readonly name = 'StatusError';
   readonly code: number;
@@ -90,7 +90,7 @@ export const conflict = objectError(
   ) => `Operation cannot be fulfilled on ${object}: ${why}`,
 );
 
-/** Error of a deletion with failed preconditions, which names the kind, not the plural. */
+/** Error of a deletion with failed preconditions. Kubernetes names the kind, not the plural. */
 export const deletionConflict = (subject: Subject, name: string, why: string): StatusError =>
   conflict({ ...subject, plural: subject.kind }, name, why);
 

@@ -62,7 +62,7 @@ const aggregated = (groups: readonly ApiGroup[], version: string) => ({
   })),
 });
 
-/** Returns the version of aggregated discovery that a client accepts, if any. */
+/** Returns the aggregated discovery version that a client accepts, if any. */
 function aggregatedVersion(accept: string | undefined): string | undefined {
   const ranges = parseAccept(accept ?? '').filter(
     ({ type, parameters }) =>
@@ -97,7 +97,7 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-/** Schema name of a kind; those of built-in kinds follow the packages of Go, as in Kubernetes. */
+/** Returns a kind's schema name. Built-in kinds follow their Go packages, as in Kubernetes. */
 const componentName = ({ group, version, kind, model }: ApiResource): string =>
   model !== undefined && group !== 'apiextensions.k8s.io'
     ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`
@@ -165,10 +165,7 @@ const writeParameters = [
   ),
 ];
 
-/**
- * The paths by which kubectl explains a kind, and finds out that it may leave validation to the
- * server.
- */
+/** Returns the paths by which kubectl explains a kind, and detects server-side validation. */
 function pathsOf(resource: ApiResource): Record<string, unknown> {
   const base =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
@@ -207,7 +204,7 @@ interface Documents {
   readonly index: string;
 }
 
-/** OpenAPI v3 documents of every group, rebuilt when the kinds change. */
+/** OpenAPI v3 documents of every group. A change of the kinds rebuilds them. */
 export class OpenApi {
   readonly #registry: Registry;
   #documents: Documents | undefined;

@@ -8,7 +8,6 @@ import { stringify } from 'yaml';
  * only over TLS, and clients trust exactly this certificate, so no authority is needed.
  */
 export interface Certificate {
-  /** Certificate in PEM. */
   readonly cert: string;
   /** Private key in PEM, PKCS #8. */
   readonly key: string;
@@ -47,7 +46,7 @@ function time(date: Date): Buffer {
 const dnsName = (name: string): Buffer => encoded(0x82, Buffer.from(name));
 const ipAddress = (...address: readonly number[]): Buffer => encoded(0x87, Buffer.from(address));
 
-/** Basic constraints (an authority) and subject alternative names (the addresses of the server). */
+/** Basic constraints (an authority) and subject alternative names (the server's addresses). */
 const extensions = explicit(
   3,
   sequence(
@@ -96,10 +95,7 @@ interface KubeconfigContent {
   readonly ca?: string;
 }
 
-/**
- * Writes a kubeconfig that only this user can read. The file is replaced atomically, so a reader
- * sees either the old or the new content.
- */
+/** Writes a kubeconfig for this user only. Readers see either the old or the new content. */
 export function writeKubeconfig(path: string, { server, token, ca }: KubeconfigContent): void {
   const authority =
     ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };

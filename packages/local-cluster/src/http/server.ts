@@ -16,9 +16,8 @@ import { createCertificate, type Certificate } from './credentials.ts';
 import { jsonOfProtobuf, protobufType } from './protobuf.ts';
 
 /**
- * Sends a stream chunk by chunk, as fast as the client reads. The connection of a client that reads
- * nothing for `stalledMs` is closed, because the server would otherwise have to buffer the unread
- * data.
+ * Sends a stream chunk by chunk, as fast as the client reads. A client that reads nothing for
+ * `stalledMs` loses its connection, because the server would otherwise buffer the unread data.
  */
 async function sendStream(
   response: ServerResponse,
@@ -72,15 +71,14 @@ async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buf
 export interface ApiServerOptions {
   readonly plane: ControlPlane;
   readonly host: '127.0.0.1';
-  /** Port; 0 selects any free port. */
   readonly port: number;
   /** Bearer token that clients have to send. */
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
-  /** Certificate, which the caller keeps over restarts for kubeconfigs; default a new one. */
+  /** Certificate that the caller keeps over restarts for kubeconfigs; default: a new one. */
   readonly certificate?: Certificate;
-  /** Maximum time that a watcher takes to read sent data, else it is closed; default 30 s. */
+  /** Maximum time for a watcher to read sent data, after which it is closed; default 30 s. */
   readonly stalledMs?: number;
 }
 
@@ -91,20 +89,19 @@ export interface ApiServer {
   readonly secureUrl: string;
   /** Certificate of `secureUrl` in PEM. */
   readonly ca: string;
-  /** Ends watches, waits for pending requests, and frees the port; the plane stays open. */
+  /** Ends watches, waits for pending requests, and frees the port. The plane stays open. */
   close(): Promise<void>;
 }
 
 const maxBodyBytes = 3 * 1024 * 1024;
 const requestTimeoutMs = 60_000;
 const limits = { keepAliveTimeout: 75_000, requestTimeout: requestTimeoutMs, noDelay: true };
-/** Maximum time for pending requests when the server closes. */
+/** Maximum wait for pending requests when the server closes. */
 const graceMs = 2000;
 const openPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/livez']);
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Serves a control plane over HTTP on loopback. */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { plane, logger, host, port, podLogs, stalledMs = 30_000 } = options;
   plane.setPodLogs(podLogs);
@@ -155,8 +152,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
       return;
     }
-    // The connection is closed, because the parser would read the rest of a rejected body as the
-    // next request.
+    // The connection closes: the parser would read the rest of a rejected body as the next request.
     if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
       response
@@ -166,7 +162,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     }
     response.writeHead(status, headers);
     await sendStream(response, body, { signal, stalledMs });
-    // The header has announced a persistent connection, so the server closes the socket.
+    // The header announced a persistent connection, so the server closes the socket.
     if (closing.signal.aborted) request.socket.end();
   }
 
@@ -188,8 +184,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     socket.once('close', () => sockets.delete(socket));
     handOver(socket, plain, secure);
   });
-  // Both servers receive connections from the server above and start their connection timeouts on
-  // the `listening` event.
+  // Both servers get their connections from the server above, and their timers start here.
   plain.emit('listening');
   secure.emit('listening');
   server.listen(port, host);
@@ -215,7 +210,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
 }
 
-/** First byte of a TLS handshake, which no HTTP request starts with. */
+/** First byte of a TLS handshake, with which no HTTP request begins. */
 const handshake = 0x16;
 
 function handOver(socket: Socket, plain: EventEmitter, secure: EventEmitter): void {

@@ -1,8 +1,8 @@
 import { isArray, isObject, type Json } from './json.ts';
 
 /**
- * The part of the JSONPath of Kubernetes that printer columns, scale and selectable fields use:
- * `.a.b`, `.a\.b`, `[0]`, `[-1]` and `[?(@.type=="Ready")].status`.
+ * The part of Kubernetes' JSONPath that printer columns, scale and selectable fields use: `.a.b`,
+ * `.a\.b`, `[0]`, `[-1]` and `[?(@.type=="Ready")].status`.
  */
 export type JsonPath = readonly Step[];
 

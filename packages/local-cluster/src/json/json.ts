@@ -32,7 +32,7 @@ export const numberAt = (value: Json | undefined, key: string): number | undefin
 export const valueAt = (value: Json | undefined, path: readonly string[]): Json | undefined =>
   path.reduce(memberOf, value);
 
-/** Returns the object with the value at a path of keys replaced; absent parents are created. */
+/** Replaces the value at a path of keys. Absent parents are created. */
 export function withValueAt(
   object: JsonObject,
   path: readonly string[],
@@ -49,7 +49,7 @@ export function withValueAt(
 export const without = (object: JsonObject, ...keys: readonly string[]): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 
-/** Compares deeply, without regard to the order of keys and to keys that are `undefined`. */
+/** Compares deeply, ignoring the order of keys and keys that are `undefined`. */
 export function equal(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (isArray(a))
@@ -72,7 +72,7 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
   return result;
 }
 
-/** Assigns a key from outside, so that `__proto__` becomes an ordinary key. */
+/** Assigns a key of a client, so that `__proto__` becomes an ordinary key. */
 export function setOwn(
   target: Record<string, Json | undefined>,
   key: string,

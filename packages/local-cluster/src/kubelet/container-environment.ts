@@ -14,7 +14,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { pathSegment, type NodeFolder } from './node.ts';
 
-/** The spec of a container cannot be started: CreateContainerConfigError. */
+/** The container's spec cannot be started: CreateContainerConfigError. */
 export class ContainerConfigError extends Error {
   override readonly name = 'ContainerConfigError';
 }
@@ -36,7 +36,7 @@ export const expand = (text: string, variables: Readonly<Variables>): string =>
         : written,
   );
 
-/** Returns the value of a fieldRef; undefined for fields that the downward API does not have. */
+/** Returns the value of a fieldRef; undefined for fields that the downward API lacks. */
 export function fieldOf(
   pod: Pod,
   path: string,
@@ -68,10 +68,7 @@ export function fieldOf(
   }
 }
 
-/**
- * Returns the environment that the spec of a container defines, in the order of a kubelet: envFrom,
- * then env, and later entries take precedence.
- */
+/** Returns a container's environment in the spec: envFrom, then env, which takes precedence. */
 export async function specifiedEnvironment(
   pod: Pod,
   container: Container,
@@ -129,7 +126,7 @@ async function valueOf(
   );
 }
 
-/** Throws `ContainerConfigError` for a required object that does not exist. */
+/** Throws `ContainerConfigError` if a required object does not exist. */
 export async function dataOf(
   client: KubeClient,
   namespace: string,
@@ -184,7 +181,7 @@ export function translateArgument(value: string, mounts: readonly Mount[]): stri
   return option + translatePath(value.slice(option.length), mounts);
 }
 
-/** Working directory of a process: a mounted folder, or one of the pod for that of the image. */
+/** Returns the working directory: a mounted folder, or a pod folder in place of the image's. */
 export function workingDirOf(
   container: Container,
   mounts: readonly Mount[],
@@ -197,7 +194,7 @@ export function workingDirOf(
   return translated === absolute ? join(podFolder, 'root', absolute) : translated;
 }
 
-/** Creates folders of volumes. `ContainerConfigError`: a volume is missing or unsupported. */
+/** Creates volume folders. Throws `ContainerConfigError` for a missing or unsupported volume. */
 export async function prepareMounts(
   pod: Pod,
   container: Container,

@@ -5,10 +5,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { PodLogOptions } from '../api/pod-logs.ts';
 
-/**
- * Returns the offset in each file at which the last `lines` lines start: the size of the file when
- * it contains none of these lines.
- */
+/** Returns where the last `lines` lines start in each file: at its end if it has none of them. */
 async function startsOfTail(
   files: readonly string[],
   lines = Infinity,
@@ -29,9 +26,9 @@ async function startsOfTail(
 const older = (path: string): string => `${path}.1`;
 
 /**
- * The log of one container. Every run starts a new file, and the file of the previous run remains
- * readable. A file that has reached `maxBytes` is rotated, and the older rotated part is dropped.
- * When the disk rejects writes, lines are lost and the container continues.
+ * The log of one container. Every run starts a new file; the previous run's file stays readable. A
+ * file that has reached `maxBytes` is rotated, and the older rotated part is dropped. When the disk
+ * rejects writes, lines are lost and the container continues.
  */
 export class ContainerLog {
   readonly #path: string;
@@ -75,7 +72,7 @@ export class ContainerLog {
   write(chunk: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       if (!this.#running) return;
-      // A rotation that could not open the next file has closed this one.
+      // After a rotation that failed to open the next file, no file is open.
       this.#file ??= await open(this.#path, 'a', 0o600);
       if (this.#size > 0 && this.#size + chunk.byteLength > this.#maxBytes) {
         await this.#file.close();
@@ -100,7 +97,7 @@ export class ContainerLog {
     });
   }
 
-  /** Returns the log of the current or previous run; undefined when there is no such run. */
+  /** Returns the log of the current or previous run, if any. */
   open(options: PodLogOptions): AsyncIterable<Uint8Array> | undefined {
     const path = options.previous ? this.#previousPath : this.#path;
     return existsSync(path) || existsSync(older(path)) ? this.#read(path, options) : undefined;
@@ -126,8 +123,7 @@ export class ContainerLog {
     const buffer = Buffer.alloc(64 * 1024);
     await using file = await open(this.#path, 'r');
     for (let position = start; !signal.aborted;) {
-      // The state is read before the file, so that the next iteration reads everything that is
-      // written later.
+      // The state is read before the file, so the next iteration reads everything written later.
       const isOver = !this.#running || this.#rotations !== rotations;
       const version = this.#version;
       const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
@@ -142,7 +138,7 @@ export class ContainerLog {
     }
   }
 
-  /** Runs one write after the other; logs a failure once until a write succeeds. */
+  /** Runs writes one after the other. A failure is logged once until a write succeeds. */
   #inTurn(task: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(task).then(
       () => {

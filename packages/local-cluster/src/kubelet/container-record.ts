@@ -32,7 +32,7 @@ export function goDuration(ms: number): string {
   return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
 }
 
-/** The end of a run of a container. Times are RFC 3339 in whole seconds. */
+/** End of a container's run. Times are RFC 3339 in whole seconds. */
 export interface Terminated {
   readonly containerID: string;
   readonly exitCode: number;
@@ -58,11 +58,10 @@ export type ContainerState =
     }
   | { readonly kind: 'terminated'; readonly run: Terminated; readonly finishedAtMs: number };
 
-/** State of one container of a pod on this node. Milliseconds are of the monotonic clock. */
+/** State of a pod's container on this node. Milliseconds are of the monotonic clock. */
 export interface ContainerRecord {
   readonly name: string;
   readonly state: ContainerState;
-  /** Run before the current one. */
   readonly last?: Terminated;
   /** True once the container has run; every later start is a restart. */
   readonly ran: boolean;
@@ -79,11 +78,11 @@ export const Waiting = {
   errImagePull: 'ErrImagePull',
   imagePullBackOff: 'ImagePullBackOff',
   crashLoopBackOff: 'CrashLoopBackOff',
-  /** The node was stopped gracefully; its next start runs it, whatever the restart policy. */
+  /** The node stopped gracefully. Its next start runs the container whatever the restart policy. */
   nodeStopped: 'NodeStopped',
 } as const;
 
-/** Exit code of a process that SIGKILL ended, also reported for runs whose end was not observed. */
+/** Exit code after SIGKILL, also reported for runs whose end was not observed. */
 export const killedExitCode = 137;
 
 export const restartPolicyOf = (pod: Pod): string => pod.spec?.restartPolicy ?? 'Always';
@@ -135,9 +134,8 @@ function stateFromReported(
 }
 
 /**
- * Returns the records of a pod that an earlier process of this node may have run. No container of
- * that process runs any more, so a run that is reported as running counts as ended. Back-off delays
- * start over.
+ * Returns the records of a pod that an earlier process of this node may have run. None of its
+ * containers still runs, so a run reported as running counts as ended. Back-off delays start over.
  */
 export function recordsFromStatus(
   pod: Pod,

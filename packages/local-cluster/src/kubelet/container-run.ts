@@ -39,9 +39,9 @@ const inheritedVariables = ['PATH', 'LANG', 'TZ'] as const;
 /**
  * Converts a container of a spec into a process of this machine, and creates its folders. The
  * environment consists of a few inherited variables, those of the pod (HOSTNAME, HOME, TMPDIR,
- * POD_IP, HOST), those of the image, and those of the spec; later ones take precedence. Mount paths
- * are translated in the working directory, the arguments and the values. Throws `UnknownImageError`
- * and `ContainerConfigError`.
+ * POD_IP, HOST), of the image, and of the spec; later ones take precedence. Mount paths are
+ * translated in the working directory, arguments and values. Throws `UnknownImageError` and
+ * `ContainerConfigError`.
  */
 export async function launchOf(
   pod: Pod,
@@ -127,7 +127,7 @@ export class ContainerRun {
   #over = false;
   #deadline: { readonly atMs: number; readonly timer: Timer } | undefined;
 
-  /** Rejects with the error of the system when the program cannot be started. */
+  /** Rejects with the system's error if the program cannot be started. */
   static async start(options: ContainerRunOptions): Promise<ContainerRun> {
     const { runner, runId, launch, log } = options;
     await log.begin();
@@ -175,7 +175,7 @@ export class ContainerRun {
     return this.#prober.ready;
   }
 
-  /** Sends SIGTERM, then SIGKILL after the grace period, which repeated calls only shorten. */
+  /** Sends SIGTERM, then SIGKILL after the grace period. Repeated calls only shorten the period. */
   terminate(graceMs: number): void {
     if (this.#over) return;
     const atMs = this.#clock.monotonic() + graceMs;

@@ -51,9 +51,8 @@ function verdictOn(
 }
 
 /**
- * Returns the next steps of a kubelet for a pod: init containers run one after the other, then all
- * other containers together, and each container restarts by the restart policy of the pod after its
- * back-off.
+ * Returns a kubelet's next steps for a pod: init containers run one after the other, then all other
+ * containers together. Each container restarts after its back-off, by the pod's restart policy.
  */
 export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   const start: string[] = [];
@@ -83,7 +82,7 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   };
 }
 
-/** Returns whether no container of the pod will ever run again. */
+/** Whether no container of the pod will ever run again. */
 export function isOver(pod: Pod, records: Records): boolean {
   const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
     const state = records.get(container.name)?.state;

@@ -66,7 +66,7 @@ export class LocalKubelet {
     this.#settings = withDefaults(options);
   }
 
-  /** Resolves when pods are accepted; throws unless on Linux, or if the data folder is in use. */
+  /** Resolves when pods are accepted. Throws unless on Linux, or if the data folder is in use. */
   async start(): Promise<void> {
     if (this.#running !== undefined) throw new Error('the local kubelet has been started already');
     if (process.platform !== 'linux')
@@ -80,17 +80,13 @@ export class LocalKubelet {
     this.#running = { manager, stack: stack.move() };
   }
 
-  /**
-   * Ends every container, and resolves when no process remains. The pods remain in the API, and the
-   * next start runs them again.
-   */
+  /** Ends every container and process. The pods remain in the API, and the next start runs them. */
   async stop(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
     await running?.stack.disposeAsync();
   }
 
-  /** Log of the current or previous run of a container; undefined when there is none. */
   open(
     podUid: string,
     containerName: string,

@@ -20,7 +20,7 @@ interface ProcessEntry {
   readonly run: string | undefined;
 }
 
-/** Parses `/proc/<pid>/stat` from the end of the name, which may hold any character (proc(5)). */
+/** Parses `/proc/<pid>/stat` after the name, which may contain any character (proc(5)). */
 export function parseStat(
   text: string,
 ): { readonly state: string; readonly session: number; readonly startTicks: number } | undefined {
@@ -48,7 +48,7 @@ const valueOf = (environ: string, name: string): string | undefined => {
   return environ.slice(from, end < 0 ? undefined : end);
 };
 
-/** Returns the current process of a pid; undefined when there is none or only a zombie. */
+/** Returns a pid's current process; undefined without one, or for a zombie. */
 function readProcess(pid: number): ProcessEntry | undefined {
   const stat = parseStat(readProc(`/proc/${pid}/stat`) ?? '');
   if (stat === undefined || stat.state === 'Z' || stat.state === 'X') return undefined;
@@ -75,8 +75,8 @@ interface KillRequest {
 }
 
 /**
- * Processes in the order in which they started, so that a parent comes before its children, which
- * may have lower pids: a shell whose child ends first continues with its next command.
+ * Sorts by start time, so parents precede children, which may have lower pids: otherwise a shell
+ * whose child is killed first would continue with its next command.
  */
 export const parentsFirst = (entries: readonly ProcessEntry[]): readonly ProcessEntry[] =>
   entries.toSorted((one, other) => one.startTicks - other.startTicks || one.pid - other.pid);
@@ -85,9 +85,9 @@ const pauseMs = 20;
 const chunkSize = 64;
 
 /**
- * Kills processes by their properties rather than by an earlier pid: each process is read again and
- * killed in the same turn of the event loop, so that another process that has received the pid is
- * safe. Concurrent calls share their passes over /proc.
+ * Kills processes by their properties, not by an earlier pid: each process is read again and killed
+ * in the same turn of the event loop, so that another process that has received the pid is safe.
+ * Concurrent calls share their passes over /proc.
  */
 class ProcessTable {
   readonly #clock: Clock;
@@ -98,10 +98,7 @@ class ProcessTable {
     this.#clock = options.clock;
   }
 
-  /**
-   * Sends SIGKILL to every matching process until two consecutive passes find none. Rejects with
-   * the reason of the signal when the signal is aborted first.
-   */
+  /** Sends SIGKILL until two consecutive passes find no process. An aborted signal rejects. */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const request: KillRequest = { matches, done: resolve, emptyPasses: 0 };
@@ -119,8 +116,7 @@ class ProcessTable {
       const requests = [...this.#requests];
       const found = await this.#pass(requests);
       for (const request of requests) {
-        // One pass may miss a child that is created during the pass by a parent that ends during
-        // the pass.
+        // One pass may miss a child of a parent that ends during the pass.
         request.emptyPasses = found.has(request) ? 0 : request.emptyPasses + 1;
         if (request.emptyPasses < 2) continue;
         this.#requests.delete(request);
@@ -151,14 +147,13 @@ class ProcessTable {
     return found;
   }
 
-  /** Returns whether the next pass has to check the process again. */
+  /** Whether the next pass has to check the process again. */
   #kill(pid: number): boolean {
     try {
       process.kill(pid, 'SIGKILL');
       return true;
     } catch (error) {
-      // EPERM means that the process has changed its user (setuid) and cannot be killed. Any other
-      // error means that the process has ended.
+      // EPERM: the process changed its user (setuid) and cannot be killed. Otherwise it has ended.
       return !(error instanceof Error && 'code' in error && error.code === 'EPERM');
     }
   }
@@ -175,10 +170,10 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * Runs processes of this machine, each in a session of its own. A run consists of the processes of
- * its session and of those that carry its marker in their environment. A process that both starts
- * another session and clears its environment escapes, as does one that has cleared its environment
- * and is alone in its session after a crash of this process.
+ * Runs processes of this machine, each in its own session. A run consists of the processes of its
+ * session and of those with its marker in their environment. A process that both starts another
+ * session and clears its environment escapes, as does one that has cleared its environment and is
+ * alone in its session after a crash of this process.
  */
 export class LocalRunner implements ProcessRunner {
   readonly #options: Options;
@@ -204,7 +199,7 @@ export class LocalRunner implements ProcessRunner {
         if (entry.node !== this.#options.nodeId && !sessions.has(entry.session)) return false;
         left.add(entry.pid);
         // The session may contain processes that have cleared their environment. Session 0 was
-        // started outside of this pid namespace.
+        // started outside this pid namespace.
         if (entry.session !== 0 && entry.session !== ownSession) sessions.add(entry.session);
         return true;
       }, timeout.signal)
@@ -308,7 +303,6 @@ async function pump(
   try {
     for await (const chunk of stream) await output(chunk as Uint8Array);
   } catch {
-    // The stream was destroyed because another process held the pipe open; the data read so far are
-    // complete.
+    // The stream was destroyed because another process held the pipe open. The data are complete.
   }
 }

@@ -23,7 +23,7 @@ export const needsScheduling = ({ spec, metadata }: Pod): boolean =>
   (spec?.schedulerName ?? 'default-scheduler') === 'default-scheduler' &&
   (spec?.schedulingGates ?? []).length === 0;
 
-/** Message of the scheduler for a pod that does not fit the node; undefined if it fits. */
+/** Returns the scheduler's message for a pod that does not fit the node, if any. */
 export function unschedulableMessage(
   pod: Pod,
   labels: Readonly<Record<string, string>>,
@@ -44,7 +44,7 @@ export function unschedulableMessage(
   return undefined;
 }
 
-/** Scheduler that binds pods to this node once their claims are bound, or reports why not. */
+/** Binds pods to this node once their claims are bound, or reports why not. */
 export function createScheduler(options: {
   readonly settings: NodeSettings;
   readonly pods: Store<Pod>;
@@ -100,8 +100,7 @@ export function createScheduler(options: {
         message: `Successfully assigned ${namespace}/${name} to ${nodeName}`,
       });
     } catch (error) {
-      // The pod was deleted, bound or changed. The watch reports the change, and the pod is
-      // reconciled again.
+      // The pod has changed or is gone. The watch reports that, and the pod is reconciled again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;
@@ -111,7 +110,7 @@ export function createScheduler(options: {
 
 export const byUid = 'uid';
 
-/** Request for the folder of a claim uid, without the namespace that requests for claims have. */
+/** Request for a claim's folder by uid. Requests for claims, unlike this one, have a namespace. */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
 interface Options {

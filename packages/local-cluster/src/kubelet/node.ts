@@ -10,13 +10,12 @@ import { randomUUID } from 'node:crypto';
 import { chmod, lstat, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
-/** Address of the node, under which its pods see it. */
+/** Address of the node as pods see it. */
 export const hostIP = '127.0.0.1';
 
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 const maxPods = 500;
 
-/** Labels that the nodeSelector of a pod may require. */
 export const nodeLabels = (name: string): Readonly<Record<string, string>> => ({
   'kubernetes.io/hostname': name,
   'kubernetes.io/os': process.platform,
@@ -91,13 +90,13 @@ export interface Reservation {
   release(): Promise<void>;
 }
 
-/** An address of 127.64.0.0/10, no octet of which is like that of a network or broadcast. */
+/** Returns an address of 127.64.0.0/10 without octets of network or broadcast addresses. */
 export function loopbackAddress(random: () => number): string {
   const octet = (from: number, count: number) => from + Math.floor(random() * count);
   return `127.${octet(64, 64)}.${octet(1, 254)}.${octet(1, 254)}`;
 }
 
-/** Listens only to hold a name: connections are closed. */
+/** Listens only to reserve a name. Connections are closed. */
 export const listen = (options: ListenOptions): Promise<Server> =>
   new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
@@ -111,9 +110,9 @@ export const closed = (server: Server): Promise<void> =>
 const maxAttempts = 50;
 
 /**
- * Addresses for pods. This process reserves an address by listening on a fixed port of the address:
- * no two nodes of the machine can reserve the same address, and the kernel releases the address
- * when the process ends, even when it is killed.
+ * Addresses for pods. This process reserves an address by listening on a fixed port of it: no two
+ * nodes of the machine can reserve the same address, and the kernel releases the address when the
+ * process ends, even when it is killed.
  */
 export class AddressPool {
   readonly #random: () => number;
@@ -124,10 +123,7 @@ export class AddressPool {
     this.#port = options.port;
   }
 
-  /**
-   * Reserves an address, `preferred` if that one is free. Throws where the system cannot bind
-   * loopback addresses, such as macOS without aliases.
-   */
+  /** Reserves an address, `preferred` if free. Throws if loopback needs aliases, as on macOS. */
   async reserve(preferred?: string): Promise<Reservation> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const address =
@@ -152,7 +148,7 @@ export class AddressPool {
 /** Names safe as a path segment: uids and DNS labels, without dots and slashes. */
 const safeName = /^[A-Za-z0-9]([A-Za-z0-9-]{0,251}[A-Za-z0-9])?$/;
 
-/** Returns the name, or throws for a name that could lead out of its folder. */
+/** Returns the name. Throws for a name that could lead out of its folder. */
 export function pathSegment(name: string): string {
   if (!safeName.test(name))
     throw new Error(`not usable as the name of a folder: ${JSON.stringify(name.slice(0, 80))}`);
@@ -197,8 +193,7 @@ export class NodeFolder {
     const present = await readFile(path, 'utf8').catch(() => '');
     if (/^[0-9a-f-]{36}$/.test(present)) return present;
     const id = randomUUID();
-    // The rename is atomic, because after a crash a truncated id would not match the markers of
-    // running processes.
+    // The rename is atomic: a truncated id would not match the markers of running processes.
     await writeFile(`${path}.new`, id, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return id;
@@ -207,8 +202,8 @@ export class NodeFolder {
 
 /**
  * Prevents a second node on the same folder, which would end the processes of this one. The lock is
- * a name in the abstract socket namespace of Linux, which the kernel releases when the process
- * ends, even when it is killed. Resolves to the function that releases the lock.
+ * a name in Linux's abstract socket namespace, which the kernel releases when the process ends,
+ * even when it is killed. Resolves to the function that releases the lock.
  */
 export async function lockNode(nodeId: string): Promise<() => Promise<void>> {
   const path = `\0conversation-operator-node/${nodeId}`;
@@ -218,10 +213,7 @@ export async function lockNode(nodeId: string): Promise<() => Promise<void>> {
   return () => closed(server);
 }
 
-/**
- * Removes a tree. Symbolic links are removed and never followed; folders without write permission
- * (module caches) are made writable.
- */
+/** Removes a tree without following links. Makes read-only folders (module caches) writable. */
 export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

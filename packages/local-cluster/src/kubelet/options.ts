@@ -3,24 +3,20 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { BackOffLimits } from './container-record.ts';
 
-/** Request to run a program as the process of a container. */
 export interface ProcessRequest {
-  /** Command with at least one element; the first is searched in the PATH of `env`. */
+  /** Command of at least one element. The first is searched in the PATH of `env`. */
   readonly command: readonly string[];
   /** Complete environment; nothing else is inherited. */
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
   /** Unique id that every process of the run carries. */
   readonly runId: string;
-  /**
-   * Receives the output of the processes in order; the runner passes the next chunk when the
-   * promise has resolved. Never rejects.
-   */
+  /** Gets the output in order, the next chunk once the promise has resolved. Never rejects. */
   readonly output: (chunk: Uint8Array) => Promise<void>;
 }
 
 export interface ProcessExit {
-  /** Exit code; 128 + n when signal n ended the process. */
+  /** 128 + n when signal n ended the process. */
   readonly exitCode: number;
 }
 
@@ -35,19 +31,19 @@ export interface RunningProcess {
 }
 
 export interface ProcessRunner {
-  /** Ends the processes of an earlier process of this node; resolves when none remains. */
+  /** Ends the processes of an earlier process of this node. Resolves when none remains. */
   recover(): Promise<void>;
-  /** Rejects with the error of the system when the program cannot be started. */
+  /** Rejects with the system's error if the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;
   /** Releases the runner. No calls may follow. */
   close(): Promise<void>;
 }
 
-/** Program that runs in place of an image; the node pulls no images. */
+/** Program that runs in place of an image, because the node pulls no images. */
 export interface ImageProgram {
-  /** Command in place of the image's entry point; its first element is a path or in PATH. */
+  /** Command in place of the image's entry point. Its first element is a path or in PATH. */
   readonly command: readonly string[];
-  /** Environment of the image; variables of the pod take precedence. */
+  /** Environment of the image. Variables of the pod take precedence. */
   readonly env?: Readonly<Record<string, string>>;
 }
 

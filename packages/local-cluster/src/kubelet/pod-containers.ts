@@ -103,7 +103,7 @@ export class PodContainers {
     for (const run of this.#runs.values()) run.terminate(graceMs);
   }
 
-  /** Terminates all containers; with `again`, the next start of the node runs them again. */
+  /** Terminates all containers. With `again`, the next start of the node runs them again. */
   async suspend(graceMs: number, { again }: { readonly again: boolean }): Promise<void> {
     const stopped = [...this.#runs.keys()];
     this.terminateAll(graceMs);

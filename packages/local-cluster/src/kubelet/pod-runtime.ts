@@ -24,9 +24,9 @@ const noneWaiting: Plan['waiting'] = new Map();
 const maxReportAttempts = 5;
 
 /**
- * One pod, from its assignment to this node until nothing of it remains. `sync` never runs twice at
- * once for a pod; it observes the containers, takes the next steps and reports the status. A pod of
- * the same name with another uid has a runtime of its own.
+ * One pod, from its assignment to this node until nothing of it remains. `sync` never runs
+ * concurrently for a pod; it observes the containers, takes the next steps and reports the status.
+ * A pod of the same name with another uid has its own runtime.
  */
 export class PodRuntime {
   readonly uid: string;
@@ -103,7 +103,7 @@ export class PodRuntime {
     await removeTree(this.#options.folder.pod(this.uid));
   }
 
-  /** No container of the pod runs or will run again. */
+  /** Whether no container of the pod runs or will run again. */
   get #isDone(): boolean {
     return this.#ended && !this.#containers.isRunning;
   }
@@ -147,10 +147,7 @@ export class PodRuntime {
     await address?.release();
   }
 
-  /**
-   * Writes the status if it differs from the last written status. After a conflict, another client
-   * has changed the pod, so the status is computed again from the current pod.
-   */
+  /** Writes a changed status. After a conflict, computes it again from the current pod. */
   async #report(waiting: Plan['waiting']): Promise<void> {
     const { client } = this.#options.settings;
     let base: Pod | undefined = this.#containers.pod;
@@ -186,7 +183,7 @@ export class PodRuntime {
   }
 }
 
-/** Maximum pods that are synced at once; a start costs a few files and a fork. */
+/** Maximum pods that are synced at once. A start costs a few files and a fork. */
 const workers = 8;
 
 interface PodManagerOptions {
@@ -199,7 +196,7 @@ interface PodManagerOptions {
   readonly onReleased: (claimUids: Iterable<string>) => void;
 }
 
-/** Runtimes of this node's pods, one per name: the next starts when nothing of the last remains. */
+/** Runtimes of this node's pods by name. The next one starts when nothing of the last remains. */
 export class PodManager {
   readonly controller: Controller;
   readonly #options: PodManagerOptions;
@@ -226,7 +223,7 @@ export class PodManager {
       ?.log(containerName);
   }
 
-  /** Removes folders of pods deleted while the node did not run; the store must have synced. */
+  /** Removes folders of pods deleted while the node did not run. The store must have synced. */
   async sweep(): Promise<void> {
     const { pods, folder } = this.#options;
     const present = new Set(pods.list().map(({ metadata }) => metadata.uid));

@@ -18,13 +18,13 @@ export interface Observed {
   readonly pod: Pod;
   readonly records: Records;
   readonly waiting: Plan['waiting'];
-  /** IP address of the pod; absent until the address is reserved. */
+  /** Absent until the address is reserved. */
   readonly podIP?: string;
   readonly hostIP: string;
   readonly startTime: string;
   /** Status that the node wrote last. */
   readonly previous: PodStatus | undefined;
-  /** True while the node stops: the phase of the pod remains unchanged until the next start. */
+  /** True while the node stops: the phase of the pod stays unchanged until the next start. */
   readonly suspended: boolean;
   /** Current time in RFC 3339 in whole seconds. */
   readonly now: string;
@@ -93,7 +93,7 @@ function containerStatus(
   }
 }
 
-/** Phase as of a kubelet (kubelet_pods.go, getPhase); a terminal one never changes. */
+/** Returns a kubelet's phase (kubelet_pods.go, getPhase). A terminal phase never changes. */
 export function phaseOf({
   pod,
   records,
@@ -160,7 +160,7 @@ const verdicts = (observed: Observed, phase: string): readonly Verdict[] => [
   { type: 'PodScheduled', status: 'True' },
 ];
 
-/** Conditions with those of other clients; a transition time changes only with the status. */
+/** Keeps other clients' conditions. A transition time changes only with the condition's status. */
 function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
   const present = observed.pod.status?.conditions ?? [];
   const before = new Map(
@@ -183,7 +183,7 @@ function conditionsOf(observed: Observed, phase: string): readonly PodCondition[
   ];
 }
 
-/** The status of a kubelet; equal for equal observations, so that only changes are written. */
+/** Returns a kubelet's status, equal for equal observations, so only changes are written. */
 export function podStatusOf(observed: Observed): PodStatus {
   const { pod, records, waiting, podIP, hostIP, startTime, previous } = observed;
   const phase = phaseOf(observed);

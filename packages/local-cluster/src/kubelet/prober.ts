@@ -16,14 +16,14 @@ interface ProbeTarget {
   readonly podIP: string;
 }
 
-/** Number of a port that is given by number or by its name in the container's spec. */
+/** Returns a port's number, given as a number or as its name in the container's spec. */
 export function portOf(port: unknown, container: Container): number | undefined {
   const text = String(port);
   if (/^\d+$/.test(text)) return Number(text);
   return container.ports?.find(({ name }) => name === text)?.containerPort;
 }
 
-/** Returns the reason why a probe is not supported; undefined for a supported probe. */
+/** Returns why a probe is not supported; undefined for a supported probe. */
 export function probeError(probe: Probe | undefined, container: Container): string | undefined {
   if (probe === undefined) return undefined;
   const target = probe.httpGet ?? probe.tcpSocket;
@@ -72,8 +72,7 @@ function checkHttp(
     host: host ?? podIP,
     port: portOf(port, container) ?? 0,
     path,
-    // Each check opens a connection, because a persistent connection could belong to the previous
-    // process.
+    // Each check opens a connection, because a persistent one could belong to the previous process.
     agent: false,
     rejectUnauthorized: false,
     signal: AbortSignal.timeout(timeoutMs),
@@ -103,7 +102,7 @@ function checkHttp(
   });
 }
 
-/** Result of a probe; the verdict is undefined until a threshold has been reached. */
+/** Result of a probe. The verdict is undefined until a threshold has been reached. */
 interface ProbeCount {
   readonly verdict: boolean | undefined;
   readonly successes: number;
@@ -112,7 +111,7 @@ interface ProbeCount {
 
 export const noCount: ProbeCount = { verdict: undefined, successes: 0, failures: 0 };
 
-/** Counts a result: successes in a row make the verdict true, failures in a row false. */
+/** Counts a result: consecutive successes make the verdict true, consecutive failures false. */
 export function counted(
   count: ProbeCount,
   { ok }: Pick<ProbeOutcome, 'ok'>,
@@ -151,9 +150,8 @@ const firstCheckDelayMs = 100;
 const timerSlackMs = 5;
 
 /**
- * Probes of one run of a container. The prober works like that of a kubelet, except that it checks
- * more often until the container is ready for the first time; an extra check counts only when it
- * succeeds.
+ * Probes of one run of a container. The prober works like a kubelet's, except that it checks more
+ * often until the container is first ready; an extra check counts only when it succeeds.
  */
 export class Prober {
   readonly #options: ProberOptions;

@@ -49,7 +49,7 @@ export interface KindRules<T = ApiObject> {
 }
 
 export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> {
-  /** Key of the storage of its objects: `group/plural`. */
+  /** Storage key of the kind: `group/plural`. */
   readonly key: string;
   readonly builtin: boolean;
   /** Model of a built-in kind, from which its schema and documentation are generated. */
@@ -65,9 +65,9 @@ export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> 
     readonly version?: string;
     readonly verbs: readonly string[];
   }[];
-  /** True when the server maintains metadata.generation. */
+  /** Whether the server maintains metadata.generation. */
   readonly hasGeneration: boolean;
-  /** Fields that field selectors may use besides metadata.name and metadata.namespace. */
+  /** Fields for field selectors, besides metadata.name and metadata.namespace. */
   readonly selectableFields: ReadonlyMap<string, JsonPath>;
   readonly nameRule: 'subdomain' | 'label';
   /** Sets defaults that the schema does not express, after the defaults of the schema. */
@@ -80,7 +80,7 @@ export const apiVersionOf = ({
 }: Pick<ResourceNames, 'group' | 'version'>): string =>
   group === '' ? version : `${group}/${version}`;
 
-/** A value whose fields have the types of T and may all be absent. */
+/** The type T with every field optional at any depth. */
 export type Sparse<T> = T extends readonly (infer Item)[]
   ? readonly Sparse<Item>[]
   : T extends object
@@ -88,8 +88,8 @@ export type Sparse<T> = T extends readonly (infer Item)[]
     : T;
 
 /**
- * An object of a built-in kind after its schema was checked: each field has its type, and fields
- * that Kubernetes requires may be absent, because the validation of the kind reports those.
+ * An object of a built-in kind after the check of its schema: fields have their types, and fields
+ * that Kubernetes requires may be absent, because the kind's validation reports those.
  */
 export type Decoded<T extends KubeObject> = Pick<KubeObject, 'apiVersion' | 'kind'> &
   Sparse<Omit<T, keyof KubeObject>> & { readonly metadata: Meta };
@@ -104,7 +104,7 @@ export interface ApiGroup {
 export class Registry {
   readonly #byKey = new Map<string, ApiResource>();
   readonly #byKind = new Map<string, ApiResource>();
-  /** Number of changes, by which discovery and OpenAPI detect that a cached document is stale. */
+  /** Number of changes, by which discovery and OpenAPI detect stale cached documents. */
   #generation = 0;
 
   get generation(): number {
@@ -142,7 +142,7 @@ export class Registry {
     return [...this.#byKey.values()];
   }
 
-  /** Returns the kinds by group; each group has one version, and the core group is the first. */
+  /** Returns the kinds by group. Each group has one version, and the core group is the first. */
   groups(): readonly ApiGroup[] {
     return [...Map.groupBy(this.#byKey.values(), ({ group }) => group)].map(
       ([group, resources]) => ({ group, version: resources[0]?.version ?? '', resources }),
@@ -169,7 +169,7 @@ export const ageColumn: ColumnOfAnyKind = {
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
 
-/** Creates a column of texts; an absent value is shown as an empty text. */
+/** Creates a column of texts. An absent value is an empty text. */
 export const columnOf = <T>(
   name: string,
   cell: (object: T, nowMs: number) => string | number | undefined,
@@ -182,7 +182,7 @@ export const columnOf = <T>(
   cell: (object, nowMs) => cell(object, nowMs) ?? '',
 });
 
-/** Cell for the first value at the path, as the API server prints the column's type. */
+/** Returns a cell with the first value at the path, as the API server prints the type. */
 function cellOf(
   [value]: readonly Json[],
   type: string,

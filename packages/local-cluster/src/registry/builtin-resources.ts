@@ -16,8 +16,6 @@ import { claimColumns, claimDefaults, claimErrors } from './claim.ts';
 import { podColumns, podDefaults, podGraceSeconds, podInitial, podErrors } from './pod.ts';
 import { badRequest } from '../api/status-error.ts';
 
-/** Defaults and validation of ConfigMaps and Secrets. */
-
 type Secret = Decoded<core.Secret>;
 type ConfigMap = Decoded<core.ConfigMap>;
 type Data = Secret['data'];
@@ -73,8 +71,7 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 /**
  * Converts stringData, which is write-only, to data.
- * @throws StatusError 400 for data that are not
- * base64
+ * @throws StatusError 400 for data that are not base64
  */
 function secretDefaults({ stringData = {}, ...secret }: Secret): Secret {
   for (const value of Object.values(secret.data ?? {})) {

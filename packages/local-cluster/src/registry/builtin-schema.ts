@@ -13,7 +13,7 @@ const quantityMaps: ReadonlySet<string> = new Set([
 ]);
 const quantities: ReadonlySet<string> = new Set(['sizeLimit', 'divisor']);
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
-/** A text or a number; the kinds themselves check that it is a quantity. */
+/** A text or a number. The kinds themselves check that it is a quantity. */
 const quantity = anything;
 
 const scalars: Readonly<Record<string, Schema>> = {
@@ -55,10 +55,7 @@ function objectSchema(name: string, reference: Reference) {
 
 const resolved = new Map<string, Schema>();
 
-/**
- * Returns the schema of a built-in type with resolved references, created once and shared. The
- * kinds check required fields themselves.
- */
+/** Returns a built-in type's shared schema. The kinds themselves check required fields. */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;
@@ -68,7 +65,7 @@ export function builtinSchema(name: string): Schema {
   return schema;
 }
 
-/** Schema of a built-in type for OpenAPI; `refer` returns the reference to another type. */
+/** Returns a built-in type's OpenAPI schema. `refer` returns the reference to another type. */
 export function openApiOfBuiltin(name: string, refer: (name: string) => string): Schema {
   const { required, ...schema } = objectSchema(name, (other) => ({ $ref: refer(other) }));
   return required.length > 0 ? { ...schema, required } : schema;

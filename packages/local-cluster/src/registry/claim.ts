@@ -37,8 +37,8 @@ function storageErrors({ resources }: ClaimSpec): FieldError[] {
 }
 
 /**
- * Returns the errors of a change. The size and the attributes class of a bound claim may change,
- * and fields that the server sets may be set once.
+ * Returns the errors of a change. A bound claim's size and attributes class may change, and fields
+ * that the server sets may be set once.
  */
 function changeErrors(spec: ClaimSpec, old: Claim): FieldError[] {
   const { spec: before = {} } = old;

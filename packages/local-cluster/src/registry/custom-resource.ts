@@ -25,7 +25,7 @@ const servedVersion = ({ spec }: Definition): Version =>
   spec?.versions?.find(({ storage }) => storage === true) ?? spec?.versions?.[0] ?? {};
 
 const schemaOf = ({ schema }: Version): Schema | undefined =>
-  // The definition was checked against the meta schema of the server, not against this type.
+  // The definition was checked against the server's meta schema, not against this type.
   schema?.openAPIV3Schema as Schema | undefined;
 
 /** Completes a custom schema with Kubernetes' metadata, whatever the definition contains. */
@@ -66,8 +66,7 @@ function scaleOf({ subresources }: Version): ScalePaths | undefined {
 
 /**
  * Returns the kind that a CustomResourceDefinition describes.
- * @throws for a definition with
- * `definitionErrors`
+ * @throws for a definition with `definitionErrors`
  */
 export function customResource(definition: ApiObject): ApiResource {
   const { spec = {} } = definition as Definition;
@@ -143,7 +142,7 @@ function definitionDefaults(definition: Definition): Definition {
   };
 }
 
-/** A new definition with the conditions of a served kind, as it is served once stored. */
+/** Adds the conditions of a served kind to a new definition, which is served once stored. */
 function definitionInitial(definition: Definition): Definition {
   const { metadata, spec } = definition;
   const condition = (type: string, reason: string, message: string) => ({

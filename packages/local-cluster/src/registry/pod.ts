@@ -43,7 +43,7 @@ const quantityText = (map: Readonly<Record<string, unknown>>): Record<string, st
   );
 
 function resourceDefaults({ resources = {} }: Container) {
-  // A limit without a request is the request too.
+  // A limit without a request is also the request.
   const { limits, requests = limits } = resources;
   return {
     ...resources,
@@ -261,7 +261,7 @@ export function podErrors({ spec = {} }: Pod, old: Pod | undefined): readonly Fi
 
 const withoutImage = (container: Container): Container => ({ ...container, image: '' });
 
-/** Returns the spec with constants for the fields that may change after the creation of the pod. */
+/** Replaces the spec's mutable fields by constants, so that only other changes show. */
 const frozen = ({ containers = [], initContainers = [], ...spec }: PodSpec): PodSpec => ({
   ...spec,
   activeDeadlineSeconds: 0,

@@ -1,7 +1,4 @@
-/**
- * Quantities of a resource, `100m` or `1.5Gi` (apimachinery `resource.Quantity`), parsed exactly
- * and formatted canonically.
- */
+/** Exact, canonical quantities: `100m` or `1.5Gi` (apimachinery `resource.Quantity`). */
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?$/;
 
@@ -27,7 +24,7 @@ export interface Quantity {
 
 const billion = 1_000_000_000n;
 
-/** A quantity; undefined for other texts. A part of a billionth is rounded up, away from zero. */
+/** Parses a quantity; undefined for other texts. Less than a billionth rounds away from zero. */
 export function parseQuantity(text: string): Quantity | undefined {
   const [, sign = '', digits = '', suffix = ''] = pattern.exec(text) ?? [];
   if (digits === '') return undefined;
@@ -64,7 +61,7 @@ export function formatQuantity({ nanos, form }: Quantity): string {
   return `${value}${suffix}`;
 }
 
-/** Returns the canonical form of a quantity; any other text remains unchanged. */
+/** Returns the canonical form of a quantity. Any other text remains unchanged. */
 export function canonicalQuantity(value: string | number): string {
   const quantity = parseQuantity(String(value));
   return quantity === undefined ? String(value) : formatQuantity(quantity);

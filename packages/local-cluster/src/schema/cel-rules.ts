@@ -37,7 +37,7 @@ function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/** Converts JSON into CEL values by the schema: ints, and timestamps of date-times. */
+/** Converts JSON into CEL values by the schema, with integers and timestamps. */
 function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
   if (isObject(value))
@@ -65,7 +65,7 @@ const shownType = (value: Json): string =>
     ? 'array'
     : (typeNames[typeof value] ?? (Number.isInteger(value) ? 'integer' : 'number'));
 
-/** Errors of the rules of this schema node. `old` absent: transition rules do not apply. */
+/** Returns the errors of this schema node's rules. Without `old`, transition rules do not apply. */
 export function checkRules(
   value: Json,
   old: Json | undefined,

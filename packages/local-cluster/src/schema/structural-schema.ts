@@ -1,6 +1,6 @@
 import { type Json, isArray, isObject, type JsonObject, setOwn } from '../json/json.ts';
 
-/** The subset of OpenAPI v3 that the kinds of the product use; other keywords are not checked. */
+/** The subset of OpenAPI v3 that the product's kinds use. Other keywords are not checked. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
@@ -33,11 +33,10 @@ export interface ValidationRule {
   readonly fieldPath?: string;
 }
 
-/** Returns the schema of the values of a map, if the schema describes a map. */
 export const valuesOf = (schema: Schema | undefined): Schema | undefined =>
   typeof schema?.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 
-/** Returns the schema of a field, or of a value of a map; undefined when the schema has neither. */
+/** Returns the schema of a field, or of a map's values; undefined without either. */
 export const partOf = (schema: Schema | undefined, key: string): Schema | undefined =>
   schema?.properties !== undefined && Object.hasOwn(schema.properties, key)
     ? schema.properties[key]
@@ -47,8 +46,8 @@ const preservesUnknown = (schema: Schema): boolean =>
   schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;
 
 /**
- * Returns the value without fields that the schema does not define. The paths of dropped fields are
- * added to `unknown` in the form of strict decoding (`spec.content[0].x`).
+ * Returns the value without fields that the schema lacks. `unknown` gets the paths of dropped
+ * fields in the form of strict decoding (`spec.content[0].x`).
  */
 export function prune(value: Json, schema: Schema, unknown: string[], path = ''): Json {
   if (isArray(value)) {
@@ -96,8 +95,8 @@ function pruneObject(
 }
 
 /**
- * Returns the value with the defaults of the schema for absent fields. A null counts as absent, as
- * in Kubernetes where a schema does not allow it: the default replaces it, or the field is removed.
+ * Fills absent fields with the schema's defaults. As in Kubernetes, a null that the schema does not
+ * allow counts as absent: the default replaces it, or the field is removed.
  */
 export function applyDefaults(value: Json, schema: Schema): Json {
   if (isArray(value)) {

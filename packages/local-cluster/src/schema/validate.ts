@@ -56,7 +56,7 @@ export function validate(
 
 const ruled = new WeakMap<Schema, boolean>();
 
-/** Returns whether the schema contains rules at any depth. */
+/** Whether the schema contains rules at any depth. */
 function hasRules(schema: Schema): boolean {
   const known = ruled.get(schema);
   if (known !== undefined) return known;
@@ -68,7 +68,7 @@ function hasRules(schema: Schema): boolean {
   return has;
 }
 
-/** Returns the errors of the rules, from the outside in. Unchanged values are not checked again. */
+/** Returns errors of the rules, from the outside in. Unchanged values are not checked again. */
 function ruleErrors(
   value: Json,
   schema: Schema,
@@ -166,7 +166,7 @@ function numberErrors(value: number, { minimum, maximum }: Schema, path: string)
 }
 
 const patterns = new Map<string, RegExp>();
-/** Compiled pattern; what RE2 (of Kubernetes) and this engine support is the same. */
+/** Compiles a pattern. The features that RE2 (of Kubernetes) and this engine share are the same. */
 function patternOf(source: string): RegExp {
   const known = patterns.get(source);
   if (known !== undefined) return known;
@@ -235,7 +235,7 @@ const keyIn = (item: Json, schema: Schema): string =>
     ),
   );
 
-/** A function that finds the old item of an item; only lists of type map correlate items. */
+/** Returns a function that finds the old item of an item; only lists of type map have one. */
 function correlate(schema: Schema, old: Json | undefined): (item: Json) => Json | undefined {
   if (!isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return () => undefined;
   const byKey = new Map(old.map((item) => [keyIn(item, schema), item]));

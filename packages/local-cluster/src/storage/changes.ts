@@ -1,6 +1,6 @@
 import type { ApiObject } from '../api/api-object.ts';
 
-/** One version of an object, serialized once for the disk, the responses and the watchers. */
+/** One version of an object, serialized once for the disk, responses and watchers. */
 export interface Stored {
   readonly object: ApiObject;
   readonly json: string;
@@ -19,7 +19,7 @@ export interface Change {
   readonly deleted: boolean;
 }
 
-/** Latest changes, for watches from an older version and lists that continue at one. */
+/** Recent changes, for watches from an older version and lists that continue at one. */
 export class EventLog {
   readonly #capacity: number;
   #changes: Change[] = [];
@@ -46,8 +46,7 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // The array is compacted only when half of it is unused, because moving all elements for each
-    // append would cost more than it frees.
+    // Compaction waits until half of the array is unused, as moving all elements is expensive.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;
@@ -62,7 +61,7 @@ export class EventLog {
     this.#compacted = Math.max(this.#compacted, version);
   }
 
-  /** Changes of a resource after a version, oldest first; undefined when compacted. */
+  /** Returns a resource's changes after a version, oldest first; undefined when compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     if (version < this.#compacted) return undefined;
     return this.#changes
@@ -71,7 +70,7 @@ export class EventLog {
   }
 }
 
-/** Lines for one watcher, in order; ends when the consumer falls too far behind. */
+/** Lines for one watcher, in order. The stream ends when the consumer falls too far behind. */
 export class WatchStream implements AsyncIterable<string> {
   readonly #maxLines: number;
   readonly #onClose: () => void;

@@ -1,7 +1,7 @@
 import { withMeta, type ApiObject } from '../api/api-object.ts';
 import { type Change, type Stored, EventLog } from './changes.ts';
 
-/** The storage cannot be opened or written: one sentence with the file and the problem. */
+/** The storage cannot be opened or written. The message names the file and the problem. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly code: 'Locked' | 'Corrupt' | 'TooNew' | 'Unusable' | 'WriteFailed' | 'Closed';
@@ -40,7 +40,7 @@ export const volatileJournal: Journal = {
   durable: false,
 };
 
-/** Returns the key of an object, which sorts like the keys of etcd: by namespace, then by name. */
+/** Returns an object's key, which sorts like etcd's keys: by namespace, then by name. */
 export const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
 
 /**
@@ -50,7 +50,6 @@ export const keyOf = (namespace: string, name: string): string => `${namespace}/
  */
 export class ObjectStore {
   readonly #journal: Journal;
-  /** Objects by resource, then by key. */
   readonly #tables = new Map<string, Map<string, Stored>>();
   readonly #listeners: ((change: Change) => void)[] = [];
   readonly #log: EventLog;
@@ -96,7 +95,7 @@ export class ObjectStore {
     return this.#tables.get(resource)?.get(keyOf(namespace, name));
   }
 
-  /** Yields objects by key, of all namespaces without `namespace`, and only behind `after`. */
+  /** Yields objects by key after `after`; of all namespaces if `namespace` is absent. */
   *list(resource: string, namespace?: string, after?: string): Generator<Stored> {
     const table = this.#tables.get(resource) ?? new Map<string, Stored>();
     const prefix = namespace === undefined ? '' : `${namespace}/`;
@@ -113,7 +112,7 @@ export class ObjectStore {
     return this.#tables.get(resource)?.size ?? 0;
   }
 
-  /** Returns the objects of a resource at a version; undefined when the version was compacted. */
+  /** Returns the objects of a resource at a version; undefined if the version was compacted. */
   listAt(
     resource: string,
     version: number,
@@ -140,7 +139,7 @@ export class ObjectStore {
       .map(([, stored]) => stored);
   }
 
-  /** Returns the changes of a resource after a version; undefined when they were compacted. */
+  /** Returns a resource's changes after a version; undefined if they were compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     return this.#log.since(resource, version);
   }
@@ -154,7 +153,7 @@ export class ObjectStore {
     return this.#write(resource, object, { deleted: false });
   }
 
-  /** Removes the object; `last` is the state that watchers receive. */
+  /** Removes the object. `last` is the state that watchers receive. */
   remove(resource: string, last: ApiObject): Stored {
     return this.#write(resource, last, { deleted: true });
   }
@@ -173,8 +172,7 @@ export class ObjectStore {
     if (!this.#journal.durable) this.#flush();
     else if (this.#commit === undefined) {
       this.#commit = Promise.withResolvers();
-      // The rejection is handled here for the case that no caller waits; callers that depend on the
-      // write wait for `committed`.
+      // The handler avoids an unhandled rejection. Callers that need the write use `committed`.
       this.#commit.promise.catch(() => undefined);
       // The writes of one turn of the event loop share one wait for the disk.
       setImmediate(() => this.#flush());
@@ -191,8 +189,7 @@ export class ObjectStore {
 
   /**
    * Resolves when every write so far is durable.
-   * @throws StorageError when the writes failed and
-   * were undone
+   * @throws StorageError when the writes failed and were undone
    */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();

@@ -121,8 +121,7 @@ export class SqliteJournal implements Journal {
 }
 
 function prepareFile(database: DatabaseSync, file: string): void {
-  // EXCLUSIVE: one process owns the file until the process ends, even when it is killed. FULL: a
-  // commit has reached the disk.
+  // EXCLUSIVE: one process owns the file until it ends. FULL: a commit has reached the disk.
   database.exec(
     'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000;',
   );
