@@ -121,8 +121,8 @@ function crashFailure(
       return startFailure(name, loops);
     default: {
       // containerd loses the event of an OOM kill at times, and has the reason "Error" then.
-      const hint = ended.exitCode === sigkillExitCode ? ' (killed, maybe for lack of memory)' : '';
-      const message = `The container ${name} ended ${restartCount === 1 ? 'once' : `${restartCount} times, the last time`} with exit code ${ended.exitCode}${hint}.`;
+      const cause = ended.exitCode === sigkillExitCode ? ' (killed, maybe for lack of memory)' : '';
+      const message = `The container ${name} ended ${restartCount === 1 ? 'once' : `${restartCount} times, the last time`} with exit code ${ended.exitCode}${cause}.`;
       return { code: FailureCode.crashLoop, message, policy };
     }
   }

@@ -3,8 +3,8 @@ import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
  * Decoder for the requests that kubectl sends as protobuf without a fallback to JSON:
- * `kubectl create` of the small kinds. A message is an envelope (`runtime.Unknown`, after four magic
- * bytes) around one of the types below, with the field numbers of the .proto files of Kubernetes.
+ * `kubectl create` of the small kinds. A message is an envelope (`runtime.Unknown`, after four
+ * magic bytes) around one of the types below, with the field numbers of Kubernetes' .proto files.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
