@@ -2,9 +2,10 @@ import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
 import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
- * Decoder for the requests that kubectl sends as protobuf without a fallback to JSON:
- * `kubectl create` of the small kinds. A message is an envelope (`runtime.Unknown`, after four
- * magic bytes) around one of the types below, with the field numbers of Kubernetes' .proto files.
+ * Decoder for the requests that kubectl and Helm send as protobuf without a fallback to JSON:
+ * `kubectl create` of the small kinds, and the Secrets of releases. A message is an envelope
+ * (`runtime.Unknown`, after four magic bytes) around one of the types below, with the field numbers
+ * of Kubernetes' .proto files.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
@@ -24,16 +25,36 @@ interface Message {
 const message = (fields: Message['fields']): Message => ({ fields });
 const strings: FieldType = { map: 'string' };
 
+const ownerReference = message({
+  1: ['kind', 'string'],
+  3: ['name', 'string'],
+  4: ['uid', 'string'],
+  5: ['apiVersion', 'string'],
+  6: ['controller', 'boolean'],
+  7: ['blockOwnerDeletion', 'boolean'],
+});
 const objectMeta = message({
   1: ['name', 'string'],
   2: ['generateName', 'string'],
   3: ['namespace', 'string'],
+  5: ['uid', 'string'],
+  6: ['resourceVersion', 'string'],
+  7: ['generation', 'integer'],
   8: ['creationTimestamp', 'time'],
   11: ['labels', strings],
   12: ['annotations', strings],
+  13: ['ownerReferences', { list: ownerReference }],
+  14: ['finalizers', { list: 'string' }],
 });
 const metadata = ['metadata', objectMeta] as const;
 const localReferences: FieldType = { list: message({ 1: ['name', 'string'] }) };
+const deleteOptions = message({
+  1: ['gracePeriodSeconds', 'integer'],
+  2: ['preconditions', message({ 1: ['uid', 'string'], 2: ['resourceVersion', 'string'] })],
+  3: ['orphanDependents', 'boolean'],
+  4: ['propagationPolicy', 'string'],
+  5: ['dryRun', { list: 'string' }],
+});
 /** Message types by kind. No two served groups have a kind of the same name here. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
@@ -55,6 +76,7 @@ const types: Readonly<Record<string, Message>> = {
     3: ['imagePullSecrets', localReferences],
     4: ['automountServiceAccountToken', 'boolean'],
   }),
+  DeleteOptions: deleteOptions,
 };
 
 const magic = Buffer.from('k8s\0');
