@@ -251,7 +251,7 @@ const hiddenFields: ReadonlySet<string> = new Set([
   ...['image_urls', 'signature', 'encrypted_content', 'call_hash', 'secret_marker'],
 ]);
 const idField = /(?:^|_)ids?$|[a-z]Ids?$/;
-/** Parts of a content of the Agent Client Protocol that are bytes. */
+/** Types of content parts without readable text: images, audio and encrypted thoughts. */
 const hiddenParts: ReadonlySet<unknown> = new Set(['image', 'audio', 'redacted_thinking']);
 
 /**

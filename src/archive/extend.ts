@@ -72,7 +72,7 @@ export async function extendArchive(
     }
     const added = await growth.add(page.events, signal);
     if (growth.reaches(maxBytes)) return ended('limit');
-    // An agent that answers in circles has nothing new.
+    // A page without a new event ends the read: an agent that repeats pages would never end it.
     if (added === 0) return ended('end');
     if (growth.added >= maxEvents) return ended('more');
   }

@@ -123,7 +123,7 @@ export const newestOf = (
   { namespace, uid, expiredTime }: ArchivedConversation,
 ): Promise<ArchiveState | undefined> => reader.newest({ namespace, uid }, expiredTime);
 
-/** The archives of these names, of Conversations or UIDs; without names all of them. */
+/** The archives of Conversations with these names or UIDs; all archives where `names` is empty. */
 export function chosenOf(
   archives: readonly Archive[],
   names: readonly string[],

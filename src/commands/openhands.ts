@@ -119,7 +119,7 @@ const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "
  */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/** Folder of all processes' sockets; for too long a path, the process creates one in /tmp. */
+/** Environment with the folder of tmux' sockets; empty for too long a path: tmux takes /tmp then. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};

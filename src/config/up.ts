@@ -43,7 +43,7 @@ const schema = z.object({
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Folder of installed agents; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
-  /** URL of any OpenAI-compatible service, for the agents of the default template. */
+  /** Name of the model for the agents of the default template. */
   LLM_MODEL: z
     .string()
     .refine(
@@ -51,6 +51,7 @@ const schema = z.object({
       'must be the name of a model like openai/gpt-5, without a URL and white space',
     )
     .optional(),
+  /** URL of any OpenAI-compatible service, for the agents of the default template. */
   LLM_BASE_URL: modelBaseUrl().optional(),
   /** The operator passes the key to an agent per conversation; no agent's environment has it. */
   LLM_API_KEY: z.string().optional(),

@@ -85,13 +85,11 @@ export const byWarmSandboxPool = 'warmSandboxPool';
 /**
  * Sandboxes by `owner/uid` of the conversation in their owner references that they were made for or
  * claimed by. A sandbox of one owner is never found for a conversation of another owner (see
- * `ownerReferenceKeyOf`).
+ * `madeForKeyOf`).
  */
-export const byOwnerReference = 'ownerReference';
-export const ownerReferenceKeyOf = ({
-  metadata,
-  spec,
-}: Pick<CachedConversation, 'metadata' | 'spec'>) => `${spec.owner}/${metadata.uid}`;
+export const byMadeFor = 'madeFor';
+export const madeForKeyOf = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
+  `${spec.owner}/${metadata.uid}`;
 /**
  * Sandboxes by the UID of each conversation in their owner references, whatever its owner: until a
  * cache shows the conversation, its owner is unknown.
@@ -104,7 +102,7 @@ export const sandboxIndexers: Indexers<Sandbox> = {
     isWarmSandbox(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.templateName}`] : [],
   [byWarmSandboxPool]: (sandbox) =>
     isWarmSandbox(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.poolName ?? ''}`] : [],
-  [byOwnerReference]: (sandbox) => {
+  [byMadeFor]: (sandbox) => {
     const reference = madeForReferenceOf(sandbox);
     return reference === undefined ? [] : [`${sandbox.spec.owner}/${reference.uid}`];
   },

@@ -22,7 +22,7 @@ export type AdmissionForecast =
   | { readonly outcome: 'waits'; readonly rule: QuotaRule }
   | { readonly outcome: 'rejected'; readonly rule: QuotaRule };
 
-/** Numbers of the newcomers that wait under a limit. */
+/** Numbers of the sandboxes that wait for a slot under a limit. */
 interface Waiting {
   /** Newcomers with work: they come before one more start. */
   readonly demanding: number;

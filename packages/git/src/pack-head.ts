@@ -49,9 +49,10 @@ const packHeaderBytes = 12;
 /**
  * Returns the references whose updates the pack of a push does not prove to be fast-forwards: by a
  * chain of commits in the pack, from the new id, over parents, to the old id. Each id is computed
- * from its commit, so no pack can claim another history. Reads the pack from `rest.ahead` on, only
- * as far as necessary, because git writes commits first; all bytes remain in `rest`. An invalid or
- * too large pack ends the search without an error. An error of the source is passed to the caller.
+ * from its commit, so no pack can claim another history. Reads the commits at the beginning of the
+ * pack from `rest.ahead` on, because git writes commits first; all bytes remain in `rest`. A pack
+ * that is invalid or too large ends the search without an error. An error of the source is passed
+ * to the caller.
  */
 export async function unprovenUpdates(
   push: Push,

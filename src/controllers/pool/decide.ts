@@ -220,7 +220,7 @@ function conditionOf(
   if ((status?.failures ?? 0) > 0 && ready === 0)
     return {
       reason: PoolReason.spareFailed,
-      message: `${state}: ${status?.failures ?? 0} warm sandboxes in a row did not boot.`,
+      message: `${state}. Consecutive warm sandboxes that did not boot: ${status?.failures ?? 0}.`,
     };
   if (current.some((warmSandbox) => !isAdmitted(warmSandbox)))
     return {

@@ -87,7 +87,10 @@ export class NodeAdditions {
     this.#options = options;
   }
 
-  /** The current statement. `isFinal`: the start would end, so a denial is read again. */
+  /**
+   * Whether an autoscaler adds a node for the pod, as the Events say. With `isFinal` (the start
+   * would fail otherwise) any answer but `announced` is read again.
+   */
   async of(
     { metadata }: CachedPod,
     { isFinal, signal }: { readonly isFinal: boolean; readonly signal: AbortSignal },

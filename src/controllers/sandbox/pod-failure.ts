@@ -43,7 +43,7 @@ function configFailure(name: string, text: string): Failure {
       policy: FailurePolicy.template,
     };
   // The node of the local cluster supports a part of the fields of a pod.
-  if (/\bsupport(?:s|ed)\b/.test(text))
+  if (/ (?:is|are) not supported| supports only | probes are supported$/.test(text))
     return {
       code,
       message: `The container ${name} can't run on this node: ${text}.`,

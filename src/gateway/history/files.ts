@@ -75,7 +75,7 @@ function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, s
 interface FileSource {
   /** Paths relative to the folder. */
   files(path: string): Promise<readonly string[]>;
-  /** At most `maxDownloadBytes`; undefined: no such file, or not kept by the pause. */
+  /** At most `maxDownloadBytes`; undefined where the last pause has stored no such file. */
   bytes(path: string): Promise<Buffer | undefined>;
   /** Undefined: no such file. */
   file(path: string): Promise<string | undefined>;

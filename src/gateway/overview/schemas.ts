@@ -70,7 +70,7 @@ const poolSchema = z.object({
   name: z.string(),
   template: z.string(),
   wanted: countSchema,
-  ready: countSchema.describe('Spares that a start may claim now.'),
+  ready: countSchema.describe('Warm sandboxes that a start may claim now.'),
   is_ready: z.boolean().nullable().describe('Null: the operator has not judged it yet.'),
   reason: nullableText,
   message: nullableText,

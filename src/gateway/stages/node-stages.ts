@@ -27,7 +27,7 @@ export const announceShutdown =
     return false;
   };
 
-/** Rejects a request beyond the limit of a client address behind trusted proxies. */
+/** Rejects a request through a trusted proxy whose client address has too many in progress. */
 export const limitAddress =
   ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {

@@ -202,13 +202,13 @@ export async function prepareMounts(
 ): Promise<readonly Mount[]> {
   const volumes = new Map((pod.spec?.volumes ?? []).map((volume) => [volume.name, volume]));
   const mounts: Mount[] = [];
-  for (const { name, mountPath, subPath } of container.volumeMounts ?? []) {
+  for (const { name, mountPath, subPath = '' } of container.volumeMounts ?? []) {
     const volume = volumes.get(name);
     if (volume === undefined)
       throw new ContainerConfigError(
         `volume "${name}" of the container is not a volume of the pod`,
       );
-    if (subPath !== undefined) throw new ContainerConfigError('a subPath is not supported');
+    if (subPath !== '') throw new ContainerConfigError('a subPath is not supported');
     const source = await sourceOf(pod, volume, client, folder);
     mounts.push({ mountPath: trimmed(posix.join('/', mountPath)), ...source });
   }

@@ -1,6 +1,9 @@
-/** Exact, canonical quantities: `100m` or `1.5Gi` (apimachinery `resource.Quantity`). */
+/**
+ * Quantities of a resource, `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`), parsed
+ * exactly and formatted canonically.
+ */
 
-const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?$/;
+const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
 const binary = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const decimal: Readonly<Record<string, number>> = {
@@ -19,24 +22,29 @@ const decimal: Readonly<Record<string, number>> = {
 export interface Quantity {
   /** Value in billionths, the smallest unit of a quantity. */
   readonly nanos: bigint;
-  readonly form: 'binary' | 'decimal';
+  readonly form: 'binary' | 'decimal' | 'exponent';
 }
 
 const billion = 1_000_000_000n;
 
-/** Parses a quantity; undefined for other texts. Less than a billionth rounds away from zero. */
+/** A quantity; undefined for other texts. A part of a billionth is rounded up, away from zero. */
 export function parseQuantity(text: string): Quantity | undefined {
   const [, sign = '', digits = '', suffix = ''] = pattern.exec(text) ?? [];
   if (digits === '') return undefined;
   const [whole = '', fraction = ''] = digits.split('.');
   const mantissa = BigInt(`${whole}${fraction}` === '' ? '0' : `${whole}${fraction}`);
   const power = binary.indexOf(suffix);
-  const scale = (decimal[suffix] ?? 0) - fraction.length + 9;
+  const exponent = /^[eE][+-]?\d/.test(suffix) ? Number(suffix.slice(1)) : (decimal[suffix] ?? 0);
+  const scale = exponent - fraction.length + 9;
+  if (Math.abs(scale) > 60) return undefined;
   const factor = power > 0 ? 1024n ** BigInt(power) : 1n;
   const scaled = mantissa * factor;
   const divisor = 10n ** BigInt(Math.max(0, -scale));
   const size = (scaled * 10n ** BigInt(Math.max(0, scale)) + divisor - 1n) / divisor;
-  return { nanos: sign === '-' ? -size : size, form: power > 0 ? 'binary' : 'decimal' };
+  return {
+    nanos: sign === '-' ? -size : size,
+    form: power > 0 ? 'binary' : /^[eE][+-]?\d/.test(suffix) ? 'exponent' : 'decimal',
+  };
 }
 
 /** Formats a quantity with the largest suffix that leaves a whole number. */
@@ -57,11 +65,12 @@ export function formatQuantity({ nanos, form }: Quantity): string {
     value /= 1000n;
     exponent += 3;
   }
+  if (form === 'exponent') return exponent === 0 ? String(value) : `${value}e${exponent}`;
   const suffix = Object.entries(decimal).find(([, power]) => power === exponent)?.[0] ?? '';
   return `${value}${suffix}`;
 }
 
-/** Returns the canonical form of a quantity. Any other text remains unchanged. */
+/** Returns the canonical form of a quantity; any other text remains unchanged. */
 export function canonicalQuantity(value: string | number): string {
   const quantity = parseQuantity(String(value));
   return quantity === undefined ? String(value) : formatQuantity(quantity);

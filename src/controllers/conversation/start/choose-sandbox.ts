@@ -19,7 +19,7 @@ import {
 } from '@conversation-operator/kube/object';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import { isMadeFor } from '../../../resources/sandbox-owner-references.ts';
-import { byOwnerReference, ownerReferenceKeyOf, type Stores } from '../../caches.ts';
+import { byMadeFor, madeForKeyOf, type Stores } from '../../caches.ts';
 import { storedConversation, storedObject } from '../../stored-object.ts';
 import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
 
@@ -154,7 +154,7 @@ async function ensureOwn(
   const { namespace } = conversation.metadata;
   const { owner } = conversation.spec;
   const known = access.stores.sandboxes
-    .byIndex(byOwnerReference, ownerReferenceKeyOf(conversation))
+    .byIndex(byMadeFor, madeForKeyOf(conversation))
     .filter((sandbox) => isMadeFor(conversation, sandbox));
   const usable = known.find(isLive);
   if (usable !== undefined || known.length > 0) return usable;

@@ -62,7 +62,7 @@ export interface PreparationStep {
 
 /** Time that the first call waits for a step. Few steps need a second call. */
 const firstWaitSeconds = 3;
-/** Time that a later call waits for a step while it occupies a worker. */
+/** Time that a later call, which occupies a worker, waits for a step that already runs. */
 const laterWaitSeconds = 1;
 const callTimeoutSeconds = 20;
 

@@ -1,4 +1,4 @@
-import { byOwnerReference, ownerReferenceKeyOf, type Stores } from '../../caches.ts';
+import { byMadeFor, madeForKeyOf, type Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import {
@@ -54,10 +54,7 @@ export async function releaseUnusedClaims(
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const sandbox of stores.sandboxes.byIndex(
-    byOwnerReference,
-    ownerReferenceKeyOf(conversation),
-  )) {
+  for (const sandbox of stores.sandboxes.byIndex(byMadeFor, madeForKeyOf(conversation))) {
     if (!isUnusedBy(conversation, sandbox)) continue;
     const stored = await storedConversation({ client, signal }, conversation);
     if (stored === undefined || !isUnusedBy(stored, sandbox)) continue;

@@ -166,6 +166,13 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
     'by number',
   ],
   [
+    'a Secret whose name is a word of another cause',
+    waiting('CreateContainerConfigError', 'secret "supported-models" not found'),
+    'ContainerConfigError',
+    'environment',
+    'names a Secret',
+  ],
+  [
     'a probe that the node does not know',
     waiting('CreateContainerConfigError', 'only httpGet and tcpSocket probes are supported'),
     'ContainerConfigError',
