@@ -235,7 +235,7 @@ function Totals({ overview: { totals } }: { readonly overview: OverviewRecord })
     ['Paused', totals.paused],
     ['Finished', totals.finished],
     ['Failed', totals.failed],
-    ['Warm sandboxes', totals.spares],
+    ['Warm', totals.spares],
     ['Stored text', bytes(totals.stored_bytes)],
   ] as const;
   return (
