@@ -113,7 +113,8 @@ export interface Cause {
   readonly startDeadline?: string;
 }
 
-const briefly = '20s';
+// Enough for the kubelet of a busy machine to try the pull of an image.
+const briefly = '45s';
 const memory = (limit: string) => ({
   resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { memory: limit } },
 });
