@@ -62,7 +62,7 @@ async function ensureFirstKey(
     namespace,
     owner,
     role: 'admin',
-    description: 'Made at the first start.',
+    description: 'First key',
   });
   folder.write('api-key', issued.key);
   return issued;

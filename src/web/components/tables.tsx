@@ -189,6 +189,10 @@ export const OwnerTable = ({ overview: { owners } }: TableProps) => (
   />
 );
 
+/** “PauseOldest” as “pause oldest”, which wraps between its words. */
+const inWords = (policy: string): string =>
+  policy.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase();
+
 const quotaColumns: readonly Column<Quota>[] = [
   { label: 'Quota', cell: ({ name }) => name },
   {
@@ -201,7 +205,7 @@ const quotaColumns: readonly Column<Quota>[] = [
     label: 'Beyond it',
     cell: ({ on_exceeded: policy, conflict }) => (
       <>
-        {policy} {conflict !== null && <span class="problem">{conflict}</span>}
+        {inWords(policy)} {conflict !== null && <span class="problem">{conflict}</span>}
       </>
     ),
   },
