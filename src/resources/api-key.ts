@@ -19,6 +19,10 @@ import {
 
 export const apiKeyRoles = ['user', 'admin'] as const;
 
+/** Kinds of operations that a key may open; `scopeOf` in src/gateway/http/route.ts assigns them. */
+export const apiKeyScopes = ['read', 'start', 'manage', 'secrets', 'admin'] as const;
+export type ApiKeyScope = (typeof apiKeyScopes)[number];
+
 /** Uses of an ApiKey that belongs to the sign-in of a person in a browser. */
 export const signInUses = ['Link', 'Session'] as const;
 
@@ -34,6 +38,11 @@ export const apiKeySpecSchema = z
       'SHA-256 of the key, in hex. The key itself is stored nowhere.',
     ),
     description: optional(text(200), 'Purpose of the key, for people.'),
+    scopes: optional(
+      z.array(z.enum(apiKeyScopes)).min(1).max(apiKeyScopes.length),
+      'What the key opens: read, start (conversations and messages), manage (all other changes, and the agents), secrets, admin (what the role admin adds). A key opens no more than the keys that it depends on. Absent: all.',
+    ),
+    notBefore: optional(timestamp(), 'Time before which the key is invalid. Absent: valid at once.'),
     expirationTime: optional(timestamp(), 'Time from which the key is invalid. Absent: never.'),
     disabled: optional(z.boolean(), 'True: the key is invalid.'),
     issuedBy: optional(
@@ -50,7 +59,7 @@ export const apiKeySpecSchema = z
   })
   .meta(
     validations(
-      ...immutable({ required: ['owner', 'role', 'sha256'], optional: ['issuedBy', 'signIn'] }),
+      ...immutable({ required: ['owner', 'role', 'sha256'], optional: ['scopes', 'issuedBy', 'signIn'] }),
     ),
   );
 
@@ -74,6 +83,7 @@ export const apiKeyDefinition: CustomResourceDefinition = {
   printerColumns: [
     column('Owner', '.spec.owner', 'Owner of the key.'),
     column('Role', '.spec.role', 'user or admin.'),
+    wideColumn('Scopes', '.spec.scopes', 'What the key opens; empty: all.'),
     column('Description', '.spec.description', 'Purpose of the key.'),
     column('Expires', '.spec.expirationTime', 'Time from which the key is invalid.'),
     wideColumn('Disabled', '.spec.disabled', 'Whether the key is disabled.', 'boolean'),

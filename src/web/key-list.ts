@@ -70,9 +70,15 @@ export class KeyList {
     return false;
   }
 
-  /** New key, valid until an ISO 8601 time or the session's end. Rejects with an ApiError. */
-  make = async (name: string, expires_at?: string): Promise<string> => {
-    const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });
+  /**
+   * New key with the scopes of the session, or fewer, valid until an ISO 8601 time or the session's
+   * end. Rejects with an ApiError.
+   */
+  make = async (
+    name: string,
+    wish: { readonly scopes?: readonly string[]; readonly expires_at?: string },
+  ): Promise<string> => {
+    const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, ...wish });
     this.rows.value = [...(this.rows.peek() ?? []), new Entry(record)];
     return key;
   };

@@ -1,7 +1,12 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { isLive } from '@conversation-operator/kube/object';
-import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
+import {
+  apiKeyScopes,
+  type ApiKey,
+  type ApiKeyScope,
+  type ApiKeySpec,
+} from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { Listeners } from '../lookup/object-feed.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -13,7 +18,10 @@ export const maxChainLength = 8;
 
 /** A valid key, together with the keys that it depends on. */
 export interface KeyChain {
+  /** `admin` where all keys have this role and the scope of this name. */
   readonly role: ApiKeySpec['role'];
+  /** Scopes that all keys have. */
+  readonly scopes: ReadonlySet<ApiKeyScope>;
   /** Time at which the first key of the chain expires; Infinity where none does. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of the key that made it, and so on. */
@@ -22,13 +30,19 @@ export interface KeyChain {
   readonly hasSession: boolean;
 }
 
+const everyScope: ReadonlySet<ApiKeyScope> = new Set(apiKeyScopes);
+
 /** An unreadable time counts as past. */
 const expiryOf = ({ spec }: ApiKey): number =>
   spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0;
 
+/** An unreadable time counts as future. */
+const startOf = ({ spec }: ApiKey): number =>
+  spec.notBefore === undefined ? -Infinity : Date.parse(spec.notBefore) || Infinity;
+
 /**
  * The chain of a key; undefined when a key of the chain does not exist under its UID, is disabled,
- * or has expired. `find` reads a cache: a key is refused while the cache does not show its maker,
+ * is not valid yet, or has expired. `find` reads a cache: a key is refused while the cache does not show its maker,
  * so a lagging cache never lets a key outlive its maker.
  */
 export function chainOf(
@@ -40,18 +54,36 @@ export function chainOf(
   let role: ApiKeySpec['role'] = 'admin';
   let expiresAtMs = Infinity;
   let hasSession = false;
+  let scopes = everyScope;
   for (let link: ApiKey | undefined = key; ;) {
     const { metadata, spec }: ApiKey = link;
     if (!isLive(link) || spec.disabled === true || uids.length === maxChainLength) return undefined;
     uids.push(metadata.uid);
     expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
-    if (expiresAtMs <= nowMs) return undefined;
+    if (expiresAtMs <= nowMs || startOf(link) > nowMs) return undefined;
     if (spec.role === 'user') role = 'user';
+    if (spec.scopes !== undefined) scopes = new Set(spec.scopes.filter((one) => scopes.has(one)));
     if (spec.signIn === 'Session') hasSession = true;
-    if (spec.issuedBy === undefined) return { role, expiresAtMs, uids, hasSession };
+    if (spec.issuedBy === undefined)
+      return {
+        role: scopes.has('admin') ? role : 'user',
+        scopes,
+        expiresAtMs,
+        uids,
+        hasSession,
+      };
     link = find(spec.issuedBy.name);
     if (link?.metadata.uid !== spec.issuedBy.uid) return undefined;
   }
+}
+
+/** Throws 403, which names the scope, where a key of the chain lacks it. */
+export function requireScope({ scopes }: KeyChain, scope: ApiKeyScope): void {
+  if (scopes.has(scope)) return;
+  throw new ProblemError(
+    'insufficient-scope',
+    `The key does not have the scope ${scope}, which this operation needs.`,
+  );
 }
 
 /** Throws `key-depth-exceeded` where the new key would make its chain too long. */

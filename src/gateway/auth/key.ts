@@ -11,6 +11,10 @@ export interface IssueKeyOptions {
   readonly owner: string;
   readonly role?: ApiKeySpec['role'];
   readonly description?: string | undefined;
+  /** What the key opens; absent: all that its issuer opens. */
+  readonly scopes?: ApiKeySpec['scopes'];
+  /** Time in RFC 3339 from which the key is valid; absent: at once. */
+  readonly notBefore?: string | undefined;
   /** Time of the expiry in RFC 3339; a key without it never expires. */
   readonly expiresAt?: string | undefined;
   /** The key that makes this one; this one ends with it. Absent where no key makes it. */
@@ -46,6 +50,8 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       role,
       sha256: hashKey(key),
       description: options.description,
+      scopes: options.scopes,
+      notBefore: options.notBefore,
       expirationTime: options.expiresAt,
       issuedBy,
       signIn: options.signIn,

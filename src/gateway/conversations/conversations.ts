@@ -78,6 +78,7 @@ export const conversationRoutes = (
 ): readonly Route[] => {
   return [
     post(base, 'startConversation', {
+      scope: 'start',
       summary: 'Start a conversation; answers with the start task to poll',
       headers: idempotencyHeaders,
       body: startRequestSchema,
@@ -91,6 +92,7 @@ export const conversationRoutes = (
       },
     }),
     post(`${base}/stream-start`, 'streamStartConversation', {
+      scope: 'start',
       summary: 'Start a conversation; each change of the start task is sent as it happens',
       headers: idempotencyHeaders,
       body: startRequestSchema,

@@ -144,6 +144,7 @@ export const legacyRoutes = (
   search: ConversationSearch,
 ): readonly Route[] => [
   post('/api/conversations', 'startLegacyConversation', {
+    scope: 'start',
     summary: 'Start a conversation and get its id at once',
     deprecated: true,
     body: legacyStartSchema,

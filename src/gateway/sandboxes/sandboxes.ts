@@ -136,6 +136,7 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
     },
   }),
   post(base, 'startSandbox', {
+    scope: 'start',
     summary: 'Start a sandbox without a conversation',
     query: sandboxStartQuery,
     responses: { 200: sandboxSchema },

@@ -180,6 +180,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
       },
     }),
     post('/api/authenticate', 'authenticate', {
+      scope: 'any',
       summary: 'Whether the request has a valid key or session',
       responses: { 200: successSchema },
       handle: () => success,

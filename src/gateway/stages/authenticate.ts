@@ -1,12 +1,18 @@
 import type { Sessions } from '../sign-in/sessions.ts';
 import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
-import { type KeyRing, authenticate as authenticateKey, type Principal } from '../auth/key-ring.ts';
+import {
+  type KeyRing,
+  authenticate as authenticateKey,
+  type KeyChain,
+  requireScope,
+  type Principal,
+} from '../auth/key-ring.ts';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler } from 'express';
 import { unavailable } from '../errors/problem-error.ts';
-import type { Route } from '../http/route.ts';
+import { scopeOf, type Route } from '../http/route.ts';
 
 interface AuthenticationNeeds {
   readonly agents: AgentAccess;
@@ -20,7 +26,7 @@ interface AuthenticationNeeds {
 
 /**
  * Finds the owner of a request by its key, or by the session of a person. Throws 401 for a request
- * without either, 429 after too many of these, and 503 until the caches are synced: before that, a
+ * without either, 429 after too many of these, 403 without the scope of the route, and 503 until the caches are synced: before that, a
  * key that the cache lacks could be valid.
  */
 export const authenticate =
@@ -34,12 +40,19 @@ export const authenticate =
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
       response.locals.chain = principal.chain;
+      refuseWithoutScope(principal.chain, route);
     } else {
       response.locals.owner = opened.owner;
       response.locals.chain = opened.chain;
+      refuseWithoutScope(opened.chain, route);
     }
     next();
   };
+
+function refuseWithoutScope(chain: KeyChain, route: Route): void {
+  const scope = scopeOf(route);
+  if (scope !== undefined) requireScope(chain, scope);
+}
 
 /**
  * The owner of the sandbox whose session key a request has, and the API keys behind it. A session

@@ -32,8 +32,10 @@ const key = {
   name: 'laptop',
   user_id: owner,
   role: 'user',
+  scopes: ['read', 'start'],
   created_at: createdAt,
   last_used_at: null,
+  not_before: null,
   expires_at: '2027-11-28T00:00:00.000000Z',
   issued_by: null,
 };
@@ -99,11 +101,19 @@ export const serviceExamples: Examples = {
   getSandboxSpecs: { answers: { 200: [spec, null] } },
   getUser: { answers: { 200: { id: owner, email: null, role: 'user' } } },
   getCurrentKey: {
-    answers: { 200: { id: key.id, name: key.name, user_id: owner, auth_type: 'bearer' } },
+    answers: {
+      200: {
+        id: key.id,
+        name: key.name,
+        user_id: owner,
+        auth_type: 'bearer',
+        scopes: key.scopes,
+      },
+    },
   },
   listKeys: { answers: { 200: [key] } },
   createKey: {
-    body: { name: 'laptop', expires_at: '2027-11-28T00:00:00Z' },
+    body: { name: 'laptop', scopes: ['read', 'start'], expires_at: '2027-11-28T00:00:00Z' },
     answers: { 201: { ...key, key: 'co_…' } },
   },
   revokeKey: { answers: { 200: success } },

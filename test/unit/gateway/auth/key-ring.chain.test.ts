@@ -1,5 +1,10 @@
 import { chainOf, maxChainLength } from '../../../../src/gateway/auth/key-ring.ts';
-import { apiKeys, type ApiKey, type ApiKeySpec } from '../../../../src/resources/api-key.ts';
+import {
+  apiKeyScopes,
+  apiKeys,
+  type ApiKey,
+  type ApiKeySpec,
+} from '../../../../src/resources/api-key.ts';
 import { apiVersion } from '../../../../src/resources/group.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
@@ -38,18 +43,21 @@ describe('a chain of keys', () => {
     });
     expect(chain(aKey('child', { role: 'admin', ...by('middle') }), [root, middle])).toEqual({
       role: 'user',
+      scopes: new Set(apiKeyScopes),
       expiresAtMs: Date.parse('2026-04-01T00:00:00Z'),
       uids: ['uid-child', 'uid-middle', 'uid-root'],
       hasSession: false,
     });
     expect(chain(root)).toEqual({
       role: 'admin',
+      scopes: new Set(apiKeyScopes),
       expiresAtMs: Date.parse('2026-05-01T00:00:00Z'),
       uids: ['uid-root'],
       hasSession: false,
     });
     expect(chain(aKey('plain'))).toEqual({
       role: 'user',
+      scopes: new Set(apiKeyScopes),
       expiresAtMs: Infinity,
       uids: ['uid-plain'],
       hasSession: false,
@@ -78,11 +86,29 @@ describe('a chain of keys', () => {
     ['is being deleted', aKey('root', {}, { deletionTimestamp: '2026-03-01T11:59:59Z' })],
     ['has expired', aKey('root', { expirationTime: '2026-03-01T12:00:00Z' })],
     ['expires at a time that cannot be read', aKey('root', { expirationTime: 'soon' })],
+    ['is not valid yet', aKey('root', { notBefore: '2026-03-01T12:00:01Z' })],
+    ['is valid from a time that cannot be read', aKey('root', { notBefore: 'soon' })],
   ])('ends where the key that made the others %s', (_case, root) => {
     const middle = aKey('middle', by('root'));
     expect(
       chain(aKey('child', by('middle')), [middle, ...(root === undefined ? [] : [root])]),
     ).toBeUndefined();
+  });
+
+  it.each<[string, ApiKeySpec['scopes'], ApiKeySpec['scopes'], readonly string[], 'user' | 'admin']>([
+    ['all of both', undefined, undefined, apiKeyScopes, 'admin'],
+    ['those of the issuer', ['read', 'admin'], undefined, ['read', 'admin'], 'admin'],
+    ['its own', undefined, ['start', 'read'], ['start', 'read'], 'user'],
+    ['those of both', ['read', 'start'], ['start', 'manage'], ['start'], 'user'],
+    ['none, where the two have none in common', ['read'], ['admin'], [], 'user'],
+  ])('has the scopes that each of them has: %s', (_case, ofIssuer, own, scopes, role) => {
+    const issuer = aKey('issuer', { role: 'admin', ...(ofIssuer && { scopes: ofIssuer }) });
+    const key = aKey('key', { role: 'admin', ...by('issuer'), ...(own && { scopes: own }) });
+    expect(chain(key, [issuer])).toMatchObject({ scopes: new Set(scopes), role });
+  });
+
+  it('is valid from the latest of their times', () => {
+    expect(chain(aKey('key', { notBefore: '2026-03-01T12:00:00Z' }))).toBeDefined();
   });
 
   it('is bounded, and a circle is none', () => {
