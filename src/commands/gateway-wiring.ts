@@ -1,5 +1,6 @@
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
+import { readIssuers } from '../config/sign-in.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
 import { loggerOf } from './process.ts';
 import { existsSync } from 'node:fs';
@@ -52,6 +53,15 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
     ...(config.METRICS_URL === undefined ? {} : { metricsUrl: config.METRICS_URL }),
     ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   }) satisfies Partial<GatewayOptions>;
+
+/** Identity providers of the settings; throws a ConfigError for a file that is not valid. */
+export const signInOf = (config: GatewayConfig | UpConfig, { outward }: OutwardRuntime) => ({
+  signIn: {
+    issuers: readIssuers(config),
+    outward,
+    requireActivePerson: config.SIGN_IN_KEYS_REQUIRE_ACTIVE_PERSON,
+  },
+});
 
 /** A folder of the build: beside the bundled program, or in `dist` of a checkout. */
 const builtFolder = (programFolder: string, name: string, file: string): string | undefined =>

@@ -10,6 +10,7 @@ import {
   gatewaySettings,
   webDirectories,
   pullRequestService,
+  signInOf,
 } from './gateway-wiring.ts';
 import { gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './process.ts';
@@ -42,6 +43,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
+    ...signInOf(config, runtime),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     pullRequests,

@@ -14,6 +14,8 @@ import type { GitHosts } from './git/hosts.ts';
 import type { PoolSizes } from './limits/pools.ts';
 import type { PullRequests } from './pull-requests/pull-requests.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
+import type { IssuerSettings } from './sign-in/identity.ts';
+import type { Outward } from '@conversation-operator/outward/outward';
 
 export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly client: KubeClient;
@@ -67,6 +69,13 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly corsOrigins?: CorsOrigins;
   /** Rate limits of each owner, and of invalid keys of each address; by default without limit. */
   readonly rateLimits?: RateLimitOptions;
+  /** Identity providers at which people sign in; by default none. */
+  readonly signIn?: {
+    readonly issuers: readonly IssuerSettings[];
+    readonly outward: Outward;
+    /** Whether the keys that a person has made need a confirmed session of that person. */
+    readonly requireActivePerson: boolean;
+  };
   /** Maximum lifetime of a key that is made over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
   /**

@@ -21,6 +21,8 @@ import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
+import { IdentityProviders } from './sign-in/identity-providers.ts';
+import { directly } from '@conversation-operator/outward/outward';
 
 /** A host for URLs that replaces one for all addresses, which no browser connects to. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
@@ -53,7 +55,10 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
     ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
   };
-  const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
+  const { signIn = { issuers: [], outward: directly, requireActivePerson: false } } = options;
+  const { requireActivePerson } = signIn;
+  const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock, requireActivePerson });
+  const identityProviders = new IdentityProviders({ ...signIn, clock, logger, publicUrl });
   const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });
   const limits = createLimits(options, { logger, proxies, bytesOf: (name) => caps.bytesOf(name) });
   const { client, pool, slowReaders, scheduler, rateLimits, connections } = limits;
@@ -139,6 +144,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     connections,
     random,
     sessions,
+    identityProviders,
     caches,
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,

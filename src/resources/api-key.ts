@@ -52,6 +52,22 @@ export const apiKeySpecSchema = z
       }),
       'Key that created this one over REST. This key is valid only as long as that one is. Absent: created on the command line or with kubectl.',
     ),
+    templates: optional(
+      z.array(objectName()).min(1).max(100),
+      'Templates that the key may start. Absent: all.',
+    ),
+    person: optional(
+      z.object({
+        issuer: described(text(32), 'Name of the identity provider in the settings of the gateway.'),
+        subject: described(text(255), 'Identifier of the person at the provider.'),
+        name: described(text(200), 'Name of the person, for people.'),
+        recheckSeconds: described(
+          z.int().min(60).max(86_400),
+          'Seconds after which the provider has to confirm the person again.',
+        ),
+      }),
+      'Person whom an identity provider has signed in. The session is valid while the provider confirms the person.',
+    ),
     signIn: optional(
       z.enum(signInUses),
       'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. Absent: the key is for requests.',
@@ -59,7 +75,7 @@ export const apiKeySpecSchema = z
   })
   .meta(
     validations(
-      ...immutable({ required: ['owner', 'role', 'sha256'], optional: ['scopes', 'issuedBy', 'signIn'] }),
+      ...immutable({ required: ['owner', 'role', 'sha256'], optional: ['scopes', 'templates', 'person', 'issuedBy', 'signIn'] }),
     ),
   );
 
@@ -67,6 +83,10 @@ export const apiKeyStatusSchema = z.object({
   lastUsedTime: optional(
     timestamp(),
     'Time at which the key was last used. Written by the gateway, at most once an hour.',
+  ),
+  confirmedTime: optional(
+    timestamp(),
+    'Time at which the identity provider last confirmed the person. Absent: at the creation.',
   ),
 });
 

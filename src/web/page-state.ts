@@ -29,6 +29,14 @@ function soughtBefore(): string | undefined {
   return kept !== null && kept === text?.trim() ? kept : undefined;
 }
 
+/** Whom the session belongs to. */
+interface Account {
+  readonly id: string;
+  /** Name of the person; null where no identity provider has signed in the person. */
+  readonly name: string | null;
+  readonly role: 'user' | 'admin';
+}
+
 export class PageState {
   readonly store = new Store();
   readonly changes = new ChangeQueue(this.store);
@@ -51,7 +59,7 @@ export class PageState {
   /** The templates that a start may name; empty until the form has read them. */
   readonly specs = signal<readonly SandboxSpecRecord[]>([]);
   /** The role of the session; undefined until the service has said it. */
-  readonly role = signal<'user' | 'admin' | undefined>(undefined);
+  readonly account = signal<Account | undefined>(undefined);
   /** Whether the service has the official web UI too, whose chats are at /conversations/{id}. */
   readonly hasUi: boolean;
 
@@ -65,7 +73,8 @@ export class PageState {
     });
     // Runs on each reconnection for as long as the role is unknown.
     effect(() => {
-      if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();
+      if (this.stream.state.value.isOpen && this.account.peek() === undefined)
+        void this.#readAccount();
     });
   }
 
@@ -93,11 +102,9 @@ export class PageState {
     return quota && pausedTitles(quota, this.store.titleOf);
   });
 
-  async #readRole(): Promise<void> {
-    const account = await api
-      .get<{ readonly id: string; readonly role: 'user' | 'admin' }>('/api/v1/users/me', {})
-      .catch(() => undefined);
-    this.role.value = account?.role;
+  async #readAccount(): Promise<void> {
+    const account = await api.get<Account>('/api/v1/users/me', {}).catch(() => undefined);
+    this.account.value = account;
     if (account === undefined) return;
     this.savedFilters.open(account.id);
     this.savedMessages.open(account.id);

@@ -22,6 +22,8 @@ export interface KeyChain {
   readonly role: ApiKeySpec['role'];
   /** Scopes that all keys have. */
   readonly scopes: ReadonlySet<ApiKeyScope>;
+  /** Templates that all keys may start; undefined: all templates. */
+  readonly templates: readonly string[] | undefined;
   /** Time at which the first key of the chain expires; Infinity where none does. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of the key that made it, and so on. */
@@ -40,34 +42,50 @@ const expiryOf = ({ spec }: ApiKey): number =>
 const startOf = ({ spec }: ApiKey): number =>
   spec.notBefore === undefined ? -Infinity : Date.parse(spec.notBefore) || Infinity;
 
+/** Time until which the identity provider has confirmed the person; Infinity without one. */
+function confirmedUntil({ metadata, spec: { person }, status }: ApiKey): number {
+  if (person === undefined) return Infinity;
+  const confirmed = Date.parse(status?.confirmedTime ?? metadata.creationTimestamp) || 0;
+  return confirmed + person.recheckSeconds * 1000;
+}
+
+/** Keys of a chain whose person the identity provider must have confirmed lately. */
+export type Confirmed = 'none' | 'own' | 'all';
+
 /**
  * The chain of a key; undefined when a key of the chain does not exist under its UID, is disabled,
- * is not valid yet, or has expired. `find` reads a cache: a key is refused while the cache does not show its maker,
+ * is not valid yet, or has expired, or is not confirmed where `confirmed` demands it. `find` reads a cache: a key is refused while the cache does not show its maker,
  * so a lagging cache never lets a key outlive its maker.
  */
 export function chainOf(
   key: ApiKey,
   find: (name: string) => ApiKey | undefined,
-  nowMs: number,
+  { nowMs, confirmed = 'own' }: { readonly nowMs: number; readonly confirmed?: Confirmed },
 ): KeyChain | undefined {
   const uids: string[] = [];
   let role: ApiKeySpec['role'] = 'admin';
   let expiresAtMs = Infinity;
   let hasSession = false;
   let scopes = everyScope;
+  let templates: readonly string[] | undefined;
   for (let link: ApiKey | undefined = key; ;) {
     const { metadata, spec }: ApiKey = link;
     if (!isLive(link) || spec.disabled === true || uids.length === maxChainLength) return undefined;
+    if (confirmed === 'all' || (confirmed === 'own' && uids.length === 0))
+      expiresAtMs = Math.min(expiresAtMs, confirmedUntil(link));
     uids.push(metadata.uid);
     expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
     if (expiresAtMs <= nowMs || startOf(link) > nowMs) return undefined;
     if (spec.role === 'user') role = 'user';
     if (spec.scopes !== undefined) scopes = new Set(spec.scopes.filter((one) => scopes.has(one)));
     if (spec.signIn === 'Session') hasSession = true;
+    if (spec.templates !== undefined)
+      templates = spec.templates.filter((one) => templates?.includes(one) !== false);
     if (spec.issuedBy === undefined)
       return {
         role: scopes.has('admin') ? role : 'user',
         scopes,
+        templates,
         expiresAtMs,
         uids,
         hasSession,
@@ -84,6 +102,15 @@ export function requireScope({ scopes }: KeyChain, scope: ApiKeyScope): void {
     'insufficient-scope',
     `The key does not have the scope ${scope}, which this operation needs.`,
   );
+}
+
+/** Throws 403 where a key of the chain may not start this template. */
+export function requireTemplate({ templates }: KeyChain, template: string): void {
+  if (templates?.includes(template) === false)
+    throw new ProblemError(
+      'template-not-allowed',
+      `The key starts no sandboxes of the spec ${template}. It may start ${templates.join(', ') || 'none'}.`,
+    );
 }
 
 /** Throws `key-depth-exceeded` where the new key would make its chain too long. */
@@ -119,6 +146,8 @@ export interface KeyRingOptions {
   readonly cache: Cache<ApiKey>;
   readonly namespace: string;
   readonly clock: Clock;
+  /** Whether the keys that a person has made in a session need a confirmed session; default no. */
+  readonly requireActivePerson?: boolean;
 }
 
 /** The API keys of one namespace, read from the cache only. */
@@ -165,9 +194,13 @@ export class KeyRing {
     );
   }
 
-  byName(name: string, uid: string): ValidKey | undefined {
+  byName(name: string, uid: string, confirmed?: Confirmed): ValidKey | undefined {
     const key = this.#find(name);
-    return this.#valid(key === undefined ? [] : [key], ({ metadata }) => metadata.uid === uid);
+    return this.#valid(
+      key === undefined ? [] : [key],
+      ({ metadata }) => metadata.uid === uid,
+      confirmed,
+    );
   }
 
   byReference(reference: string): ValidKey | undefined {
@@ -230,10 +263,15 @@ export class KeyRing {
   readonly #find = (name: string): ApiKey | undefined =>
     this.#options.cache.store.get(this.#options.namespace, name);
 
-  #valid(candidates: readonly ApiKey[], accepts: (key: ApiKey) => boolean): ValidKey | undefined {
+  #valid(
+    candidates: readonly ApiKey[],
+    accepts: (key: ApiKey) => boolean,
+    confirmed: Confirmed = this.#options.requireActivePerson === true ? 'all' : 'own',
+  ): ValidKey | undefined {
+    const nowMs = this.#options.clock.now();
     for (const key of candidates) {
       if (key.metadata.namespace !== this.#options.namespace || !accepts(key)) continue;
-      const chain = chainOf(key, this.#find, this.#options.clock.now());
+      const chain = chainOf(key, this.#find, { nowMs, confirmed });
       if (chain !== undefined) return { key, chain };
     }
     return undefined;
@@ -248,6 +286,8 @@ export interface Principal {
   readonly keyUid: string;
   readonly chain: KeyChain;
   readonly keyDescription: string | undefined;
+  /** Name of the person; undefined for a key without one. */
+  readonly personName: string | undefined;
 }
 
 /** The same problem for every kind of bad key, so that no response discloses which keys exist. */
@@ -291,5 +331,6 @@ export function principalOfKey({ key: { metadata, spec }, chain }: ValidKey): Pr
     keyUid: metadata.uid,
     chain,
     keyDescription: spec.description,
+    personName: spec.person?.name,
   };
 }

@@ -19,6 +19,10 @@ export interface IssueKeyOptions {
   readonly expiresAt?: string | undefined;
   /** The key that makes this one; this one ends with it. Absent where no key makes it. */
   readonly issuedBy?: ApiKeySpec['issuedBy'];
+  /** Templates that the key may start; absent: all. */
+  readonly templates?: ApiKeySpec['templates'];
+  /** Person whom an identity provider has signed in; absent: none. */
+  readonly person?: ApiKeySpec['person'];
   /** Use of the key in a sign-in; absent: the key is for requests. */
   readonly signIn?: ApiKeySpec['signIn'];
   readonly random?: RandomBytes;
@@ -54,6 +58,8 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       notBefore: options.notBefore,
       expirationTime: options.expiresAt,
       issuedBy,
+      templates: options.templates,
+      person: options.person,
       signIn: options.signIn,
     }),
   });

@@ -209,6 +209,7 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
         description: body.name,
         issuedBy: { name: principal.keyName, uid: principal.keyUid },
         scopes: scopesOfNewKey(principal.chain, scopes),
+        templates: principal.chain.templates && [...principal.chain.templates],
         notBefore: notBeforeMs === undefined ? undefined : new Date(notBeforeMs).toISOString(),
         expiresAt: expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString(),
       });
@@ -260,6 +261,7 @@ function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
 const userSchema = z.object({
   id: z.string(),
   email: z.string().nullable(),
+  name: nullableText.describe('The name of a person, from the identity provider; null: none.'),
   role: z.enum(['user', 'admin']),
 });
 const keySchema = z.object({
@@ -282,7 +284,9 @@ export const accountRoutes: readonly Route[] = [
       expose_secrets: unusedParameter('no answer shows a secret, nor the key of a model.'),
     }),
     responses: { 200: userSchema },
-    handle: ({ principal: { owner, role } }) => ({ json: { id: owner, email: null, role } }),
+    handle: ({ principal: { owner, role, personName = null } }) => ({
+      json: { id: owner, email: null, name: personName, role },
+    }),
   }),
   get('/api/keys/current', 'getCurrentKey', {
     scope: 'any',

@@ -99,7 +99,7 @@ export const serviceExamples: Examples = {
   getSandboxSecret: { answers: { 200: 'the value' } },
   searchSandboxSpecs: { answers: { 200: pageOf(spec) } },
   getSandboxSpecs: { answers: { 200: [spec, null] } },
-  getUser: { answers: { 200: { id: owner, email: null, role: 'user' } } },
+  getUser: { answers: { 200: { id: owner, email: null, name: null, role: 'user' } } },
   getCurrentKey: {
     answers: {
       200: {
