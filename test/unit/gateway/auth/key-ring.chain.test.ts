@@ -1,4 +1,4 @@
-import { chainOf, maxChainLength } from '../../../../src/gateway/auth/key-ring.ts';
+import { chainOf, maxChainLength, type Confirmed } from '../../../../src/gateway/auth/key-ring.ts';
 import {
   apiKeyScopes,
   apiKeys,
@@ -30,8 +30,11 @@ const aKey = (
 const by = (name: string): Pick<ApiKeySpec, 'issuedBy'> => ({
   issuedBy: { name, uid: `uid-${name}` },
 });
-const chain = (key: ApiKey, others: readonly ApiKey[] = []) =>
-  chainOf(key, (name) => [key, ...others].find(({ metadata }) => metadata.name === name), now);
+const chain = (key: ApiKey, others: readonly ApiKey[] = [], confirmed?: Confirmed) =>
+  chainOf(key, (name) => [key, ...others].find(({ metadata }) => metadata.name === name), {
+    nowMs: now,
+    ...(confirmed === undefined ? {} : { confirmed }),
+  });
 
 describe('a chain of keys', () => {
   it('is valid as long as each of them is, and has the lowest role and the first expiry', () => {
@@ -105,6 +108,44 @@ describe('a chain of keys', () => {
     const issuer = aKey('issuer', { role: 'admin', ...(ofIssuer && { scopes: ofIssuer }) });
     const key = aKey('key', { role: 'admin', ...by('issuer'), ...(own && { scopes: own }) });
     expect(chain(key, [issuer])).toMatchObject({ scopes: new Set(scopes), role });
+  });
+
+  it.each<[string, string[] | undefined, string[] | undefined, string[] | undefined]>([
+    ['all', undefined, undefined, undefined],
+    ['those of the issuer', ['a', 'b'], undefined, ['a', 'b']],
+    ['its own', undefined, ['a'], ['a']],
+    ['those of both', ['a', 'b'], ['b', 'c'], ['b']],
+    ['none, where the two have none in common', ['a'], ['b'], []],
+  ])('has the templates that each of them has: %s', (_case, ofIssuer, own, templates) => {
+    const issuer = aKey('issuer', ofIssuer && { templates: ofIssuer });
+    const key = aKey('key', { ...by('issuer'), ...(own && { templates: own }) });
+    expect(chain(key, [issuer])?.templates).toEqual(templates);
+  });
+
+  const person = { issuer: 'company', subject: 's', name: 'n', recheckSeconds: 60 };
+  const session = (confirmedTime: string, more: Partial<ApiKeySpec> = {}): ApiKey => ({
+    ...aKey('session', { signIn: 'Session', person, ...more }),
+    status: { confirmedTime },
+  });
+
+  it.each<[string, Confirmed | undefined, boolean, boolean]>([
+    ['its own confirmation by default', undefined, false, true],
+    ['those of all keys', 'all', false, false],
+    ['none', 'none', true, true],
+  ])('needs %s', (_case, confirmed, ofSession, ofChild) => {
+    const late = session('2026-03-01T11:59:00Z');
+    const child = aKey('child', by('session'));
+    expect(chain(late, [], confirmed) !== undefined).toBe(ofSession);
+    expect(chain(child, [late], confirmed) !== undefined).toBe(ofChild);
+    expect(chain(session('2026-03-01T11:59:01Z'), [], confirmed)?.expiresAtMs).toBe(
+      confirmed === 'none' ? Infinity : now + 1000,
+    );
+  });
+
+  it('is confirmed by its creation at first, and never by a time that cannot be read', () => {
+    const created = aKey('session', { person }, { creationTimestamp: '2026-03-01T11:59:30Z' });
+    expect(chain(created)?.expiresAtMs).toBe(now + 30_000);
+    expect(chain(session('soon'))).toBeUndefined();
   });
 
   it('is valid from the latest of their times', () => {
