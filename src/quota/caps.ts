@@ -290,7 +290,7 @@ export class Ledger {
     return { conversations: 1, storedBytes: bytes, sandboxes: isExpecting ? 1 : 0 };
   }
 
-  /** Updates the count of a conversation around a change on which the count depends. */
+  /** Makes a change, and updates the count of the conversation, which depends on the change. */
   #recount(uid: string, change: () => void): void {
     this.#countConversation(this.#conversations.get(uid), -1);
     change();

@@ -4,7 +4,7 @@ import { byEviction, evictableAt } from './eviction.ts';
 import { firstOf, type Slot, type SlotOrder } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** What happens to one more start, or to a resume with a message or a run. */
+/** The result for one more start, or for a resume with a message or a run. */
 export type AdmissionForecast =
   | { readonly outcome: 'admitted' }
   /** The start gets a slot that is being freed, without an eviction. */

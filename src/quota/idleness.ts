@@ -8,7 +8,7 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
-/** Whether an undelivered message or answer makes the agent work, which is not so in `error`. */
+/** Whether an undelivered message or answer makes the agent work. In `error` none does. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 

@@ -102,7 +102,7 @@ export function sumOf(
         .flat()
         .sort(byCreation);
     },
-    // These lists only exist per owner.
+    // Decisions read these two fields only from the load of an owner.
     releasable: [],
     expiring: undefined,
   };

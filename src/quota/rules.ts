@@ -74,9 +74,7 @@ const replacementMs = 5_000;
 const hasSameScope = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
   spec.scope === other.spec.scope && spec.owner === other.spec.owner;
 
-/**
- * Under a deleted quota, sandboxes wait until `replacementMs` is over: none is rejected or evicted.
- */
+/** Under a deleted quota sandboxes wait for `replacementMs`: none is rejected or evicted. */
 const withQueue = (quota: ConversationQuota): ConversationQuota => ({
   ...quota,
   spec: { ...quota.spec, onExceeded: 'Queue' },
@@ -119,7 +117,7 @@ export class ActiveQuotas {
     return true;
   }
 
-  /** Time when a deleted quota ends to apply; Infinity without one. */
+  /** Time at which a deleted quota ceases to apply; Infinity without one. */
   get nextChangeAt(): number {
     return Math.min(Infinity, ...[...this.#deleted.values()].map(({ until }) => until));
   }

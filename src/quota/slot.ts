@@ -30,8 +30,8 @@ export interface Slot extends Timing {
   readonly owner: string;
   readonly state: SlotState;
   /**
-   * Whether this is a warm sandbox. Only the limits of the namespace count it. It is evicted before
-   * every other sandbox, and admitted when nothing else waits.
+   * Whether this is a warm sandbox, which counts only against the limits of the namespace, is
+   * evicted before every other sandbox, and is admitted when nothing else waits.
    */
   readonly warmSandbox: boolean;
   readonly taken: boolean;

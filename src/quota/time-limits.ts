@@ -29,7 +29,7 @@ export interface SlotFacts {
   readonly hasForeignReferences?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
-  /** Clock of ages; by default the wall clock. */
+  /** Translates times to a clock that never jumps; by default, times do not change. */
   readonly steady?: Steady;
 }
 
@@ -40,9 +40,7 @@ export interface Expiry {
   readonly limit: string;
 }
 
-/**
- * Milliseconds after which a sandbox that was RUNNING counts as stalled, if its agent is unusable.
- */
+/** Milliseconds without a usable agent after which a sandbox that was RUNNING is stalled. */
 export const stalledGraceMs = 30_000;
 
 interface Ages {

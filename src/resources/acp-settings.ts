@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { described, listMap, optional, text, validations } from './schema.ts';
 
-/** Names of agents that speak the Agent Client Protocol, as the bridge to them knows. */
+/** Agents that speak the Agent Client Protocol, by the names in the table of the bridge. */
 export const acpAgentNames = ['codex', 'claude', 'qwen', 'opencode', 'gemini', 'kimi'] as const;
 export type AcpAgentName = (typeof acpAgentNames)[number];
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { count, described, optional, text, timestamp, validations } from './schema.ts';
 
-/** Kinds of questions whether an agent may use a tool. */
+/** Kinds of tool calls about which an agent asks. */
 
 export const approvalKinds = ['execute', 'edit', 'other'] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];

@@ -97,7 +97,7 @@ export function cachedConversation(
   };
 }
 
-/** Copies the whole spec, then replaces fields, which takes less memory than other copies. */
+/** Copies the whole spec, then replaces fields: a copy field by field takes more memory. */
 function cachedSpec(spec: ConversationSpec, interner: Interner): CachedConversationSpec {
   interner.share(spec, 'owner', 'templateName');
   const { initialMessage, messages, repository, agent, secrets } = spec;

@@ -8,9 +8,9 @@ type PodStatus = NonNullable<Pod['status']>;
 type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 
 /**
- * A pod as caches hold it. Of the spec, by far the largest part, it has the names and ports of
- * containers and the gates that delay the pod; of the status, whether the pod runs, and why not.
- * The environment of containers, which may contain secrets, is absent.
+ * A pod as caches hold it. The spec, by far the largest part, is reduced to the names and ports of
+ * containers and to what delays the pod. The status shows whether the pod runs, and why not. The
+ * environment of containers, which may contain secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;

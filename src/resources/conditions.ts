@@ -41,9 +41,7 @@ export const conditionUpdate = (
   message: string,
 ): ConditionUpdate => ({ type, status: isTrue ? 'True' : 'False', reason, message });
 
-/**
- * Sets some of the conditions; the others stay. `lastTransitionTime` only changes with `status`.
- */
+/** Sets some conditions; the others stay. `lastTransitionTime` only changes with `status`. */
 export function setConditions(
   conditions: readonly Condition[] | undefined,
   updates: readonly ConditionUpdate[],
@@ -71,10 +69,7 @@ const messages: Readonly<Record<string, string>> = {
   MaxActiveTime: 'The sandbox was active for the maxActiveTime of its template.',
 };
 
-/**
- * The condition Paused. Each reason has one message, because caches hold the condition of every
- * object.
- */
+/** The condition Paused. Each reason has one message, so that caches can share the text. */
 export const pausedCondition = (isPaused: boolean, reason: string): ConditionUpdate =>
   isPaused
     ? conditionUpdate(pausedType, true, reason, messages[reason] ?? 'The sandbox is paused.')

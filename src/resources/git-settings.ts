@@ -119,7 +119,7 @@ export type GitSettings = z.output<typeof gitSettingsSchema>;
 export type PushPolicy = GitSettings['push'];
 export type PullRequestPolicy = GitSettings['pullRequests'];
 
-/** What the gateway allows for an owner and a repository. */
+/** The permissions of an owner for a repository at the gateway. */
 export interface GitPolicy {
   readonly push: PushPolicy;
   readonly pullRequests: PullRequestPolicy;

@@ -22,9 +22,9 @@ export function uuidOfBytes(digest: Buffer): string {
 export const isDerivedForm = (id: string): boolean => /^.{12}8.{3}[89ab]/.test(id);
 
 /**
- * The REST id of a conversation: its name if that is a UUID, which the gateway always chooses.
- * Otherwise the id is derived from namespace and name, so that REST serves conversations with any
- * other name, applied with kubectl.
+ * The REST id of a conversation: its name if that is a UUID, as in all that the gateway creates.
+ * Otherwise the id is derived from namespace and name, so that REST also serves conversations with
+ * other names, applied with kubectl.
  */
 export function conversationIdOf(conversation: Pick<KubeObject, 'metadata'>): string {
   const { name, namespace } = conversation.metadata;

@@ -3,8 +3,8 @@ export const kebabCase = (reason: string): string =>
   reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
 
 /**
- * What the owner of a conversation can do about a failed start, by error code. For every other code
- * an administrator has to act. A table in docs/reasons.md has the same sentences.
+ * Remedies for those error codes of a failed start that the conversation's owner can resolve. For
+ * every other code an administrator has to act. docs/reasons.md has a table of these sentences.
  */
 export const ownerRemedies: Readonly<Record<string, string>> = {
   SandboxNotFound: 'Start again without naming a sandbox.',
@@ -27,6 +27,6 @@ const remediesByWireReason: ReadonlyMap<string, string> = new Map(
   Object.entries(ownerRemedies).map(([code, remedy]) => [kebabCase(code), remedy]),
 );
 
-/** What the owner can do about a reason in kebab-case; undefined if nothing. */
+/** The owner's remedy for a reason in kebab-case; undefined if there is none. */
 export const ownerRemedyOf = (wireReason: string): string | undefined =>
   remediesByWireReason.get(wireReason);

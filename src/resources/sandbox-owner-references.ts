@@ -51,8 +51,7 @@ export const isInSandbox = (
 /**
  * Whether a start may use a sandbox that its status does not name yet, because the operator crashed
  * after it had created or claimed the sandbox. Owner, template and owner reference must be those
- * that the operator would set. A sandbox that its owner has written by hand gives no more access
- * than the start.
+ * that the operator would set. A sandbox written by hand gives no more access than the start.
  */
 export const isMadeFor = (
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,

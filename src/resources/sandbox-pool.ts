@@ -39,7 +39,7 @@ export const sandboxPoolSpecSchema = z.object({
 });
 
 export const PoolCondition = {
-  /** The number of warm sandboxes that starts can claim is the number that the pool wants. */
+  /** Starts can claim as many warm sandboxes as the pool wants. */
   ready: 'Ready',
 } as const;
 

@@ -174,7 +174,7 @@ export const SandboxCondition = {
    * controller removes it once a person requests the sandbox again (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
-  /** The owner, a quota or a time limit keeps the sandbox paused. */
+  /** The owner, a quota or a time limit keeps the sandbox paused. Changes only with the phase. */
   paused: pausedType,
   /** The operator is going to delete the sandbox. Absent before the announcement. */
   expiring: 'Expiring',
@@ -185,8 +185,8 @@ export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
   /**
-   * The sandbox was resumed without a message or a run. It gets a free slot or that of an idle
-   * sandbox, but never that of a working agent.
+   * The sandbox was resumed without a message or a run. The sandbox gets a free slot, or that of an
+   * idle sandbox, but never that of a working agent.
    */
   waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',

@@ -87,8 +87,8 @@ type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /**
  * Returns a function that says whether a value matches a schema. The function uses the JSON schema
- * of the CRD. It is several times as fast as zod, because it builds no result: caches call it for
- * every event of a watch. Its first call compiles the schema, which takes some milliseconds.
+ * of the CRD, and is several times as fast as zod, because it builds no result: caches call it for
+ * every event of a watch. The first call compiles the schema, which takes some milliseconds.
  */
 export function shapeOf(schema: z.ZodType): Check {
   let check: Check | undefined;

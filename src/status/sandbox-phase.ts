@@ -38,8 +38,7 @@ const clocksDifferMs = 3_600_000;
 /**
  * Whether a person has requested a failed sandbox since its failure, by the annotation or by a
  * change of `spec.replicas` to 0 and back to 1. A sandbox that has never run is not resumed. The
- * result depends on the sandbox alone, so that every reader of the same version gets the same
- * result.
+ * result depends on the sandbox alone, so that all readers of the same version agree.
  */
 export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   const { metadata, spec, status } = sandbox;
@@ -156,9 +155,7 @@ export const shouldRun = (sandbox: Sandbox): boolean =>
 export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
 
-/**
- * Whether a start may claim the warm sandbox: its agent has booted and its pod is not going away.
- */
+/** Whether a start may claim the warm sandbox: its agent has booted, and its pod stays. */
 export const isReadyWarmSandbox = (sandbox: Sandbox): boolean =>
   isWarmSandbox(sandbox) &&
   shouldRun(sandbox) &&

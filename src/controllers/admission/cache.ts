@@ -57,7 +57,7 @@ const isSameSlot = (one: Slot, other: Slot): boolean =>
       one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
   );
 
-/** Fields of a slot that admission must not decide on, because its true state is unknown. */
+/** Fields of a slot whose true state is unknown, so that admission makes no decision on it. */
 const undecidable = { releasable: false, expiry: undefined, undecided: false } as const;
 
 const orphanedUid = (sandboxUid: string): string => `orphaned/${sandboxUid}`;

@@ -29,7 +29,7 @@ export function subjectOf(sandbox: Sandbox): string {
 const scopeOf = ({ scope }: QuotaRule): string =>
   scope === 'Owner' ? 'per owner' : 'in this namespace';
 
-/** The message for the owner of an evicted sandbox. It names no object of another owner. */
+/** The message for the owner of an evicted sandbox, which names no object of another owner. */
 function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
   if (slot.warmSandbox)
     return `The warm sandbox leaves its slot to a sandbox of an owner; limit ${rule.limit}.`;

@@ -38,7 +38,7 @@ const isAssumed = ({ kind }: Decision): boolean =>
 
 /** Maximum writes of one namespace that wait for a response at once. */
 const maxInFlight = 32;
-/** Milliseconds after which a reconcile makes no more decisions: other namespaces wait. */
+/** Milliseconds after which a reconcile stops to decide, because other namespaces wait. */
 const turnMs = 250;
 
 /**
@@ -83,7 +83,7 @@ export class AdmissionReconciler {
     await Promise.all(inFlight);
     if (failures.length > 0) throw failures[0];
     if (clock.monotonic() >= endsAt) return { requeueAfterMs: 1 };
-    // `wakeAt` counts from the last decision. What has become due since then is due at once.
+    // The delay counts from the last decision. Events that became due since then are due at once.
     const dueAt = Math.min(wakeAt(cache.snapshot(namespace), now), cache.rulesChangeAt(namespace));
     return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - cache.now()) };
   }
@@ -96,7 +96,7 @@ export class AdmissionReconciler {
     return decision;
   }
 
-  /** Writes a decision and stores the outcome in the cache. Throws if it was not executed. */
+  /** Writes a decision, and caches the outcome. Throws if the write was not executed. */
   async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { cache } = this.#options;
     const { sandbox } = decision.slot;

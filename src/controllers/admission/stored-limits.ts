@@ -91,7 +91,7 @@ export class StoredLimits {
     });
   }
 
-  /** The reason why the start of a conversation is rejected; stays the same until it is stored. */
+  /** The reason why a start is rejected; it stays the same until the conversation stores it. */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
     const { caps } = this.#options.snapshot(namespace);

@@ -9,9 +9,9 @@ export interface PollBulkheadOptions {
   readonly clock: Clock;
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  /** Maximum concurrent polls of agents that have answered their last call. Default 64. */
+  /** Maximum concurrent polls in their first `quickMs` (quick permits). Default 64. */
   readonly quick?: number;
-  /** Maximum concurrent polls of agents that take longer than `quickMs`. Default 64. */
+  /** Maximum concurrent polls after that, or of unresponsive agents (slow permits). Default 64. */
   readonly slow?: number;
   /** Whether a poll waits for a quick permit, instead of a failure at once. Default true. */
   readonly waits?: boolean;
@@ -49,7 +49,7 @@ const quickTimeoutMs = 3_000;
 const slowTimeoutMs = 10_000;
 /** Delay before the next poll after a poll that got no permit. */
 const fullRetryMs = 1_000;
-/** Maximum wait for a quick permit: more than 1,000 agents need to become unresponsive in turn. */
+/** Maximum wait for a quick permit. 1,000 newly unresponsive agents hold the permits for less. */
 const maxWaitMs = 30_000;
 /** Maximum waiting polls, which is more than the number of workers. */
 const maxWaiting = 4_096;

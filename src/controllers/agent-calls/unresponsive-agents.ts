@@ -21,7 +21,7 @@ const maxRemembered = 10_000;
 
 /**
  * Records since when each agent does not answer (by the UID of its sandbox), and since when reports
- * about a conversation are malformed. The record is in memory only: a new process starts without.
+ * about a conversation are malformed. The record is in memory only: a new process begins a new one.
  */
 export class UnresponsiveAgents {
   readonly #clock: Clock;

@@ -318,10 +318,7 @@ export class Archiver {
     return { kind: stoppedBy, added };
   }
 
-  /**
-   * Deletes a replaced head, which no reader needs. If the deletion fails, the next pause repeats
-   * it.
-   */
+  /** Deletes a replaced head, which no reader needs. After a failure, the next pause does so. */
   async #deleteHead(
     { metadata: { namespace, uid } }: CachedConversation,
     head: string | undefined,

@@ -225,5 +225,5 @@ export function archiveSweepController(
   };
 }
 
-/** Delay in milliseconds before the sweep of a namespace that the process has just seen. */
+/** Delay in milliseconds of the first sweep, and of a sweep after a new conversation. */
 const sweepDelayMs = 60_000;

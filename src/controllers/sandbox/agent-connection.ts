@@ -136,7 +136,7 @@ export class AgentConnections {
     return { connected: false, laterMs: polled.laterMs, isForeign };
   }
 
-  /** Whether the agent that last had its keys did not answer the last attempt at all. */
+  /** Whether the agent that was connected last gave no answer at all to the last attempt. */
   isSilent(endpoint: AgentEndpoint, sandbox: Sandbox): boolean {
     return this.#lane.isUnresponsive(
       keyOf({ endpoint, sandbox, containerID: sandbox.status?.lastContainerID }),

@@ -53,10 +53,7 @@ const spareUsed = {
   message: 'The agent of the warm sandbox has keys that the operator did not give it.',
 } as const;
 
-/**
- * Sends an agent its keys, and completes the interruption of runs that a pause began before a
- * resume.
- */
+/** Sends an agent its keys, and completes a stop that a pause began before the resume. */
 export class AgentConnector {
   readonly #options: AgentConnectorOptions;
 

@@ -61,7 +61,7 @@ const rejection =
 
 /**
  * Interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox is RUNNING
- * again. A failure to answer is logged, and counts as the answer that there are no runs.
+ * again. An agent that does not answer is logged, and counts as an agent without runs.
  */
 export class AgentStops {
   readonly #options: AgentStopsOptions;
@@ -150,7 +150,7 @@ export class AgentStops {
     // decides which runs continue after a resume.
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await storedObject({ client, signal }, sandboxes, sandbox);
-    // The sandbox was resumed or deleted since, so this stop is void.
+    // The sandbox was resumed or deleted, so this stop must not continue.
     if (
       stored === undefined ||
       stored.metadata.deletionTimestamp !== undefined ||
@@ -256,8 +256,9 @@ export class AgentStops {
   /**
    * Archives the agent's data when the pause begins, because a run may not end in time, and again
    * when all runs have ended. An agent or a store that does not answer delays the pause for its
-   * bound at most. Each pause is archived once in each of the two states: when `stop` repeats after
-   * the end of the agent, a complete archive must not become incomplete.
+   * bound at most. `stop` repeats until the cache shows the deletion of the pod. Each state of a
+   * pause is archived once, because an agent that has ended must not make a complete archive
+   * incomplete.
    */
   async #archive(
     { sandbox }: Scope,

@@ -52,8 +52,8 @@ export class Creations {
   }
 
   /**
-   * Reserves the slot of the pod, then calls `work`. `podCreations` counts the sandbox all the
-   * time, so that the slot of a sandbox that is deleted meanwhile stays taken.
+   * Reserves the slot of the pod, then calls `work`. `podCreations` counts the sandbox until `work`
+   * ends, so that the slot of a sandbox that is deleted meanwhile stays taken.
    */
   during<T>(scope: Scope, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#options.podCreations.during(scope.sandbox.metadata.uid, async () => {
@@ -138,9 +138,8 @@ export class Creations {
 
   /**
    * Whether the sandbox is to run, with a reserved slot, in the API server's version, which the
-   * scope has after this call. The cache may not show a deletion, a pause, or the release of the
-   * reservation yet. Objects of a deleted sandbox would be garbage-collected and created again in a
-   * loop.
+   * scope then has. The cache may not show a deletion, a pause, or the release of the reservation
+   * yet. Objects of a deleted sandbox would be garbage-collected and created again in a loop.
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
     if (scope.reserved) return true;

@@ -45,7 +45,7 @@ type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
  */
 const templateGraceMs = 5_000;
 
-/** Whether a pod has ended for good. */
+/** Whether a pod has ended, so that none of its containers starts again. */
 export const hasEnded = ({ status }: CachedPod): boolean =>
   status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
@@ -83,8 +83,8 @@ const disruption = (
   isDisruption && isAgentIn(pod, sandbox) ? { isDisrupted: true } : {};
 
 /**
- * The step for a pod in deletion whose sandbox is meant to run. The new pod has the same name, so
- * it has to wait.
+ * The step for a pod in deletion whose sandbox is meant to run. A new pod has to wait for the
+ * deletion, because it has the same name.
  */
 function decideEnding(
   { sandbox, now }: ObservedSandbox,
@@ -121,7 +121,7 @@ function decideEnding(
   };
 }
 
-/** The most specific failure that the objects show, which keeps the sandbox from running. */
+/** The most specific reason in the objects why the sandbox does not run. */
 function failureOf({
   sandbox,
   claim,

@@ -78,7 +78,7 @@ const endings: Readonly<
 
 export interface Failure {
   readonly code: FailureCode;
-  /** Text for the owner: names from the template, sizes, exit codes; no text of the API server. */
+  /** Text for the owner: names from the template, sizes, exit codes; no messages of Kubernetes. */
   readonly message: string;
   readonly policy: FailurePolicy;
 }
@@ -98,7 +98,7 @@ export const agentInitialised: Failure = {
 /** Whether the reason of a sandbox is a failure, rather than a step of its start. */
 export const isFailureCode = (reason: string): reason is FailureCode => codes.has(reason);
 
-/** `agentInitialised`, until an agent of the sandbox gets the operator's keys. */
+/** The failure `agentInitialised` until an agent of the sandbox gets the operator's keys. */
 export const initialisedBefore = ({ phase, reason }: SandboxView): Failure | undefined =>
   phase === 'STARTING' && reason === agentInitialised.code ? agentInitialised : undefined;
 

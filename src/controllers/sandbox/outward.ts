@@ -63,8 +63,8 @@ export function trustVolumes({ kind, name, key }: SandboxTrust): Wire<V1Volume>[
 }
 
 /**
- * The init container that adds the certificates. It runs first, with the image, the user and the
- * resources of the agent, so that the pod has no further requirements.
+ * The init container that adds the certificates, and runs first. Its image, user and resources are
+ * those of the agent, so that the pod has no further requirements.
  */
 export function trustContainer(
   { image, imagePullPolicy, resources, securityContext }: AgentContainer,
@@ -129,7 +129,7 @@ export interface ProxyEnvironmentOptions {
 }
 
 const loopback = ['localhost', '127.0.0.1', '::1'];
-/** Variable with the template's NO_PROXY, if that has a value that only the kubelet reads. */
+/** Variable for the template's NO_PROXY, if its value is a reference (`valueFrom`). */
 const templateNoProxy = 'TEMPLATE_NO_PROXY';
 
 const nodeVariable = 'NODE_USE_ENV_PROXY';
@@ -190,8 +190,8 @@ export function proxyEnvironment(
       ];
     }
     if (own !== undefined) return [{ name, value: withHosts(own.value ?? '', inside) }];
-    // The kubelet replaces `$(NO_PROXY)` by the value of envFrom. Without a value, the text stays,
-    // which is no name of a host.
+    // The kubelet replaces `$(NO_PROXY)` by the value of envFrom. Without a value the text
+    // `$(NO_PROXY)` stays, which matches no host.
     const others = [...(envFrom.length === 0 ? [] : [`$(${name})`]), ...(proxy?.noProxy ?? [])];
     return [{ name, value: withHosts(others.join(','), inside) }];
   });

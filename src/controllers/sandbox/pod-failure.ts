@@ -183,7 +183,7 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
 
 /**
  * Whether the node of a pod is unreachable. For such a node the node controller only sets Ready to
- * False. A kubelet would set ContainersReady to False too, or the pod has a readiness gate.
+ * False. If a kubelet sets Ready to False, a container is unready or a readiness gate is unmet.
  */
 export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;

@@ -34,7 +34,7 @@ const lostNode = (message: string): PodLoss => ({
 });
 const shutDown = lostNode('The node of the sandbox was shut down.');
 
-/** The loss by the condition DisruptionTarget. Its message is not repeated. */
+/** The loss by the condition DisruptionTarget; undefined if the condition adds nothing. */
 function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   const disrupted = status?.conditions?.find(
     ({ type, status: holds }) => type === 'DisruptionTarget' && holds === 'True',

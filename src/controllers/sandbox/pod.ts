@@ -75,8 +75,8 @@ function mergeVariables(base: Variables, wins: Variables): Variables {
 }
 
 /**
- * Makes every shell of the agent read the git configuration that starts write. Git ignores a
- * missing file. A template that sets its own system configuration keeps it.
+ * Makes every shell of the agent read the git configuration in `gitFolder`. Git ignores a missing
+ * file. A template that sets its own system configuration keeps it.
  */
 const gitEnv = ({ env = [] }: Container, workingDir: string): { name: string; value: string }[] =>
   env.some(({ name }) => name === 'GIT_CONFIG_SYSTEM' || name === 'GIT_CONFIG_NOSYSTEM')
@@ -98,7 +98,7 @@ function agentContainer(
     agentName: agentNameOf(sandbox, template),
     acp: acpWithoutProxy(template.spec.agent.acp, { proxy, callbackUrl }),
   });
-  // Starts of conversations run their commands in this folder.
+  // The commands of a conversation's start run in this folder.
   const folder = container.workingDir ?? workingDir;
   const proxies = proxyEnvironment(container, { proxy, callbackUrl });
   return {

@@ -28,7 +28,7 @@ export function tailOf(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const end = text.slice(-maxLength);
   const line = end.indexOf('\n');
-  // The cut may divide a surrogate pair, and half a pair is no valid text.
+  // The slice may divide a surrogate pair, and half a pair is no valid text.
   return (line < 0 || line > maxLength / 2 ? end : end.slice(line + 1)).toWellFormed();
 }
 

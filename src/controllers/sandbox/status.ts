@@ -26,7 +26,7 @@ export interface SandboxProgress {
   readonly pod?:
     { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
-  /** What the agent reports about itself; absent if this is not new. */
+  /** Report of the agent about itself; absent if there is no new one. */
   readonly introduction?: AgentIntroduction | undefined;
   /** Id of the running container whose agent has its keys. */
   readonly containerID?: string | undefined;
@@ -42,7 +42,7 @@ export interface SandboxProgress {
   readonly released?: boolean;
 }
 
-/** The new status of a sandbox. Fields of other controllers stay, and so does Admitted. */
+/** The new status of a sandbox, which keeps Admitted and the fields of other controllers. */
 export function sandboxStatus(
   sandbox: Sandbox,
   progress: SandboxProgress,
@@ -86,7 +86,7 @@ export function sandboxStatus(
     ? []
     : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  // The owner pauses a sandbox that waits for a slot, so a new pause begins. Others continue.
+  // Only a pause of a sandbox that waits for a slot begins anew: a stop keeps its `pauseTime`.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
   // A new pod does not reset the age of its sandbox. A pause does, even one that no reconcile saw.
   const activeSince = resumed ? undefined : old.activeSinceTime;
