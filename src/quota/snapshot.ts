@@ -105,7 +105,7 @@ export class Snapshot {
 
   /**
    * Adds a slot, or replaces the slot of the same uid. A waiting sandbox keeps the time of its
-   * request. An automatic resume counts at the time of the last view.
+   * request. An automatic resume counts for `#resumeRate` at the time of the last view.
    */
   put(given: Slot): void {
     const old = this.#slots.get(given.uid);

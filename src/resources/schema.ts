@@ -95,7 +95,7 @@ export function shapeOf(schema: z.ZodType): Check {
   return (value) => (check ??= checkOf(jsonSchemaOf(schema)))(value);
 }
 
-/** Throws for a type that no kind of this group has. The API server evaluates CEL rules. */
+/** Throws for a type that no kind of this group has. Only the API server evaluates CEL rules. */
 function checkOf(schema: JsonSchema | boolean): Check {
   if (typeof schema === 'boolean') return () => schema;
   if (schema.enum !== undefined) {

@@ -174,9 +174,7 @@ export class AdmissionCache {
     this.#enqueue(namespace);
   }
 
-  /**
-   * Keeps the slot of a deleted sandbox whose pod may still exist, and requests a read of the pod.
-   */
+  /** Keeps the slot of a deleted sandbox whose pod may still exist, and requests a pod read. */
   addOrphaned(sandbox: Sandbox): void {
     const { namespace, name, uid } = sandbox.metadata;
     this.#orphaned.set(`${namespace}/${name}`, [...this.#othersThan(sandbox), sandbox]);

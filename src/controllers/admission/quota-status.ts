@@ -77,7 +77,7 @@ function usageOf(
   }));
   return {
     ...countsOf(owners.map(({ load }) => load)),
-    // Each owner has another next sandbox, so several owners have none in common.
+    // `nextToPause` is a sandbox of one owner, so several owners have no common one.
     ...(owners.length === 1 && only !== undefined ? nextToPause(only) : {}),
     ...(full.length === 0 ? {} : { fullOwners: full }),
   };

@@ -29,7 +29,7 @@ export interface AdmissionReadsOptions extends CommonNeeds {
 const seedRetryMs = 1_000;
 /** Delay before the same object is read again, and minimum time between two reads of a pod. */
 const rereadDelayMs = 500;
-/** Maximum time between two reads of a pod. A read replaces a watch that reports nothing. */
+/** Maximum time between two reads of a pod, for the case that a watch reports nothing. */
 const maxPodIntervalMs = 30_000;
 
 interface LastRead {

@@ -11,7 +11,9 @@ export interface PollBulkheadOptions {
   readonly random: () => number;
   /** Maximum concurrent polls in their first `quickMs` (quick permits). Default 64. */
   readonly quick?: number;
-  /** Maximum concurrent polls after that, or of unresponsive agents (slow permits). Default 64. */
+  /**
+   * Maximum concurrent polls after `quickMs` or of unresponsive agents (slow permits). Default 64.
+   */
   readonly slow?: number;
   /** Whether a poll waits for a quick permit, instead of a failure at once. Default true. */
   readonly waits?: boolean;

@@ -269,7 +269,7 @@ export class Archiver {
     return newestState(this.#options.archive, { namespace, uid }, expiredTime, signal);
   }
 
-  /** @param base The state that is extended; undefined: the archive begins. */
+  /** @param base The state that is extended; undefined if the archive is new. */
   async #copy(
     target: ArchiveTarget,
     base: ArchiveState | undefined,

@@ -187,9 +187,7 @@ export class AgentStops {
     return { progress };
   }
 
-  /**
-   * The address of an agent that has run, for a cached pod and a status that may lack the address.
-   */
+  /** The address of an agent that has run, if the cached pod and the status lack the address. */
   async #storedAddress(
     { status: { lastContainerID } = {} }: Sandbox,
     pod: CachedPod,

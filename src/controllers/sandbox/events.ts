@@ -18,7 +18,7 @@ export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
   return { type: 'Warning', reason: FailureCode.volumeLost, message };
 }
 
-/** The Event of a new pod; undefined if the owner expects the pod. */
+/** The Event of a pod that replaces a lost one or uses a retained claim; otherwise undefined. */
 export function podEvent(
   sandbox: Sandbox,
   claim: CachedClaim | undefined,
