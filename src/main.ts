@@ -2,9 +2,8 @@
 import packageJson from '../package.json' with { type: 'json' };
 
 /**
- * An older Node fails with a stack while it loads the program: modules use parts of the language
- * and of Node that it does not have. Therefore this file imports the program after the check, and
- * uses nothing new itself.
+ * Node has to be checked before the program is imported: an older version fails with a stack while
+ * it loads modules with newer syntax. This file itself uses no newer syntax.
  */
 const [needed = 0, present = 0] = [packageJson.engines.node, process.versions.node].map((text) =>
   Number(/\d+/.exec(text)?.[0]),

@@ -283,9 +283,7 @@ export interface AgentClient {
   readonly hadApproval: AgentCall<[id: string, answer: AgentAnswer], boolean>;
   /** Ids (32 hex digits) of the conversations whose open question is lost if the agent ends. */
   readonly losableQuestions: AgentCall<[], readonly string[]>;
-  /**
-   * Rejects the pending tool calls. The conversation becomes `idle`; its next run gets `reason`.
-   */
+  /** Rejects the pending tool calls. The conversation gets `idle`. Its next run has `reason`. */
   readonly rejectPending: AgentCall<[id: string, reason: string], void>;
   close(): Promise<void>;
 }

@@ -35,7 +35,7 @@ export interface AgentEvent {
 }
 
 export const maxIdLength = 128;
-/** Maximum bytes of an event. Of a larger event, the archive stores only id, kind and time. */
+/** Maximum bytes of an event. A larger one is archived with its identifying fields only. */
 export const maxEventBytes = 4 * 1024 * 1024;
 /** Maximum levels of lists and objects. A deeper event is treated as one that is too large. */
 const maxDepth = 256;
@@ -230,7 +230,7 @@ function trimmed(text: Buffer): Buffer {
 const isSpace = (code: number | undefined): boolean =>
   code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
-// All characters given are ASCII. Their bytes occur in no other character of UTF-8.
+// Every character given is ASCII, so its byte occurs in no other character of UTF-8.
 const codeOf = (character: string): number => character.charCodeAt(0);
 const quote = 0x22;
 const comma = 0x2c;

@@ -82,10 +82,9 @@ export async function extendArchive(
 const maxEmptyPages = 10;
 
 /**
- * The pages of the agent's log after the archived events. Yields `changed` if a page does not begin
- * with the requested event. An agent whose volume was replaced between two requests then sends its
- * first page, whose events the archive may have. The next call of `extendArchive` reads the new
- * log.
+ * The pages of the agent's log after the archived events. `changed`: a page does not begin with the
+ * requested event, because the volume of the agent was replaced between two requests. The agent
+ * then sends its first page, and the next call of `extendArchive` reads the new log.
  */
 async function* newPages(
   archive: OpenArchive,
@@ -156,16 +155,14 @@ class Growth {
     return this.#added;
   }
 
-  /**
-   * Whether the complete segments, and the full frames and words of the last one, reach the limit.
-   */
+  /** Whether complete segments, and full frames and words of the last one, reach the limit. */
   reaches(maxBytes: number): boolean {
     return this.#builder.reaches(
       maxBytes - storedBytesOf({ ...this.#manifest, segments: this.#segments }),
     );
   }
 
-  /** Adds events and returns the number of new ones. A complete segment is stored at once. */
+  /** Adds events and returns the number of new ones. Complete segments are stored at once. */
   async add(events: readonly AgentEvent[], signal: AbortSignal): Promise<number> {
     let added = 0;
     for (const event of events) {
@@ -201,9 +198,7 @@ class Growth {
     return { head: name, events: eventsOf(manifest), bytes, added };
   }
 
-  /**
-   * Stores a head without events. It names the writer, so that no clean-up deletes the segments.
-   */
+  /** Stores an empty head that names the writer: clean-ups then know whose segments these are. */
   async #begin(signal: AbortSignal): Promise<void> {
     const { store, codec, installation } = this.#objects;
     const manifest = { ...this.#manifest, ...(installation === undefined ? {} : { installation }) };

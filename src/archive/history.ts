@@ -4,9 +4,7 @@ import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
 export interface HistoryFilter {
   readonly kind?: string | undefined;
-  /**
-   * Events from `from` until before `before`: texts in RFC 3339, local time of the agent, no zone.
-   */
+  /** Events from `from` until before `before`: RFC 3339 texts, agent's local time, no zone. */
   readonly from?: string | undefined;
   readonly before?: string | undefined;
 }
@@ -64,9 +62,7 @@ export interface HistoryReader {
   /** A page in the order of the agent's log, or with `descending` in reverse order. */
   search(state: ArchiveState, query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage>;
   count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal): Promise<number>;
-  /**
-   * Events with these ids in any order; unknown ids are left out. One frame at a time is in memory.
-   */
+  /** Events with these ids in any order, without unknown ids. One frame at a time is in memory. */
   byIds(
     state: ArchiveState,
     ids: readonly string[],

@@ -26,9 +26,7 @@ export type ArchiveWriter =
       /** Undefined if the writer did not know the UID. Earlier releases did not store the UID. */
       readonly namespaceUid: string | undefined;
     }
-  /**
-   * The head can not be read, or the folder has other objects in place of heads, or none at all.
-   */
+  /** The head can not be read, or its folder has no head but other objects, or no objects. */
   | { readonly kind: 'unreadable' }
   /**
    * The archive has no head, so nobody can read it. Writers store a head first. The segments are

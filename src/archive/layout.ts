@@ -66,9 +66,7 @@ export const hashOf = (...texts: readonly (string | Uint8Array)[]): string => {
 export const nameOf = (position: number, hash: string): string =>
   `${String(position).padStart(positionDigits, '0')}-${hash}`;
 
-/**
- * Whether an object belongs to the archive. Other installations and programs may use the folder.
- */
+/** Whether an object belongs to the archive. Other programs may write to the same folder. */
 export function isObjectOf(address: ArchiveAddress, key: string): boolean {
   const [, kind, name = ''] = /^([hsf])\/(.*)$/.exec(key.slice(folderOf(address).length)) ?? [];
   return key.startsWith(folderOf(address)) && kind !== undefined && namePattern.test(name);

@@ -9,11 +9,9 @@ const frameSchema = z.object({
   /** Stored bytes. */
   bytes: count(),
   events: count(),
-  /**
-   * Hash of the text. Only frames in a head have it; the name of a segment contains these hashes.
-   */
+  /** Hash of the text. Absent outside a tail: the name of the segment contains all hashes. */
   hash: z.optional(z.string()),
-  /** Bytes of the uncompressed text. Only frames in a head have this field. */
+  /** Bytes of the uncompressed text. Absent outside a tail. */
   raw: z.optional(count()),
 });
 

@@ -116,9 +116,7 @@ export class OpenArchive {
     return checksums;
   }
 
-  /**
-   * Text of a `WordList`. Undefined if the words are missing or damaged: search the events then.
-   */
+  /** Text of a `WordList`. Undefined if missing or damaged: then search the events themselves. */
   async words(segment: Segment, signal?: AbortSignal): Promise<string | undefined> {
     const { hash, idBytes, wordBytes } = segment;
     if (hash === undefined) return segment.words;

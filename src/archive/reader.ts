@@ -73,7 +73,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       checksumBytes * eventsOf(manifest),
   });
 
-  /** Opens a head. Heads never change; `keeps`: whether to cache the head. */
+  /** Opens a head. A head never changes, so it can be cached; `keeps`: whether to cache it. */
   const open = async (
     { namespace, uid, head }: ArchiveState,
     signal?: AbortSignal,
@@ -221,9 +221,7 @@ async function readAll(
   );
 }
 
-/**
- * The events with these ids, from the newest segments on. The search ends with the last id found.
- */
+/** The events with these ids, the newest first. The search ends when all ids are found. */
 async function* withIds(
   archive: OpenArchive,
   ids: readonly string[],

@@ -5,9 +5,7 @@ import type { Codec } from './codec.ts';
 import type { Segment } from './manifest.ts';
 import { folded, wordsOf } from './text-fold.ts';
 
-/**
- * Maximum characters of a list. A segment with longer words, such as encoded bytes, gets no list.
- */
+/** Maximum characters of a list. Segments with longer words, such as base64, get no list. */
 const maxLength = 256 * 1024;
 
 /**
@@ -167,9 +165,7 @@ export class SegmentBuilder {
     return this.#checksums.length === 0;
   }
 
-  /**
-   * Whether full frames and words have at least `bytes` stored bytes. Packs words only if needed.
-   */
+  /** Whether full frames and words have `bytes` stored bytes. Packs the words only if needed. */
   reaches(bytes: number): boolean {
     const words = this.#words;
     if (this.bytes >= bytes) return true;

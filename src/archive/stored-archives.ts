@@ -41,9 +41,7 @@ export async function newestState(
   return undefined;
 }
 
-/**
- * Whether a head is of the current archive. The salt of its archive is the last expiry before it.
- */
+/** Whether a head is of the current archive. Its salt is the time of the last expiry. */
 async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,

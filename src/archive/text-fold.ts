@@ -21,9 +21,7 @@ export const wordsOf = (text: string): readonly string[] => text.match(word) ?? 
 export interface TextQuery {
   /** Result of `folded` and `inOneLine`. */
   readonly text: string;
-  /**
-   * Words of `text`. A text that matches contains each word, perhaps as a part of a longer word.
-   */
+  /** Words of `text`. A matching text contains each of them, perhaps within a longer word. */
   readonly words: readonly string[];
   /** Longest word in ASCII, which JSON contains unescaped. Absent: no word is in ASCII. */
   readonly asciiWord: string | undefined;

@@ -15,13 +15,11 @@ export const workspaceSnapshotSchema = z.object({
   workingDir: z.string().startsWith('/'),
   takenAt: z.iso.datetime(),
   files: z.array(z.string()),
-  /** Whether names of files are missing, because there were too many or they could not be read. */
+  /** Whether names are missing: there were too many, or the agent did not show them. */
   filesTruncated: z.boolean(),
   changes: z.array(change),
   diffs: z.record(z.string(), diff),
-  /**
-   * Whether changes or diffs are missing, because there were too many or they could not be read.
-   */
+  /** Whether changes or diffs are missing: there were too many, or the agent did not show them. */
   diffsTruncated: z.boolean(),
 });
 export type WorkspaceSnapshot = z.output<typeof workspaceSnapshotSchema>;
