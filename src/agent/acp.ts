@@ -134,7 +134,7 @@ function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContai
   const { agent = '', command, mode, env, mcpServers, allowAlways } = acp;
   const isCommand = agentName === undefined && command !== undefined;
   return variables({
-    // Both variables are set, so that the other one does not come from the template's container.
+    // Both variables are set, so that no value of the template's container remains in effect.
     ACP_AGENT: isCommand ? '' : (agentName ?? agent),
     ACP_COMMAND: isCommand ? JSON.stringify(command) : '',
     ...(mode === undefined ? {} : { ACP_MODE: mode }),

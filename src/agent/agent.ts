@@ -26,7 +26,7 @@ export interface AgentIntroduction {
   readonly title: string | undefined;
 }
 
-/** The agent POSTs to `{baseUrl}/conversations` and `{baseUrl}/events/{id}`, with its key. */
+/** Webhooks POST to `{baseUrl}/conversations` and `{baseUrl}/events/{id}` with the session key. */
 export interface AgentWebhook {
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -277,13 +277,13 @@ export interface AgentClient {
   /** Throws `refused` if another question, or none, is open. `question` shows unknown outcomes. */
   readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;
   /**
-   * Whether an approval of unknown outcome has reached the agent. The question is not open any
+   * Whether an approval of unknown outcome has reached the agent, once its question is not open any
    * more. False if the tool calls were rejected, or if the agent has not stored this answer.
    */
   readonly hadApproval: AgentCall<[id: string, answer: AgentAnswer], boolean>;
   /** Ids (32 hex digits) of the conversations whose open question is lost if the agent ends. */
   readonly losableQuestions: AgentCall<[], readonly string[]>;
-  /** Rejects the pending tool calls. The conversation gets `idle`. Its next run has `reason`. */
+  /** Rejects pending tool calls. The conversation becomes `idle`; its next run gets the reason. */
   readonly rejectPending: AgentCall<[id: string, reason: string], void>;
   close(): Promise<void>;
 }

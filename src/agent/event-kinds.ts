@@ -20,7 +20,9 @@ interface EventKind {
   /** How the web page shows the event. `hidden`: not at all, or within the event of its action. */
   readonly shown:
     'message' | 'action' | 'call' | 'failure' | 'interruption' | 'prompt' | 'state' | 'hidden';
-  /** Absent: the event is not the result of an action. `observed`: its fields tell the outcome. */
+  /**
+   * Absent: the event is no result of an action. `observed`: the event's fields have the outcome.
+   */
   readonly result?: 'observed' | 'failed' | 'rejected';
   /** Whether searches skip the texts of the event. Absent: false. */
   readonly isUnsearched?: boolean;
@@ -39,7 +41,7 @@ export const eventKinds = {
   InterruptEvent: { shown: 'interruption' },
   // Searches skip the system prompt, because it would match in every conversation.
   SystemPromptEvent: { shown: 'prompt', isUnsearched: true },
-  // `stateKinds` has the keys that the page shows, and how.
+  // `stateKinds` says how the page shows a state event, by its key.
   ConversationStateUpdateEvent: { shown: 'state' },
 } satisfies Readonly<Record<string, EventKind>>;
 

@@ -44,10 +44,7 @@ export class AgentEvents {
     return this.#api.stream(endpoint, { signal }, `${pathOf(id)}/events/search`, query);
   }
 
-  /**
-   * JSON of an event in UTF-8, not validated; undefined if the agent knows no such event or
-   * conversation. Throws for an answer of more than `maxBytes`.
-   */
+  /** JSON in UTF-8, not validated; undefined if unknown. Throws for more than `maxBytes`. */
   async event(
     endpoint: AgentEndpoint,
     { conversation, event, maxBytes }: EventRead,
@@ -74,8 +71,8 @@ export class AgentEvents {
   }
 
   /**
-   * Texts that the model is still writing, from the cursor of an earlier answer on. Undefined if
-   * the agent does not report such texts, or does not know the conversation.
+   * Outputs, messages and thoughts that still grow, from the cursor of an earlier answer on.
+   * Undefined if the agent does not report them, or does not know the conversation.
    */
   async live(
     endpoint: AgentEndpoint,
@@ -131,7 +128,7 @@ const liveItemSchema = z.object({
   text: z.string().describe('The part, without the secrets that the service knows.'),
 });
 
-/** Parts of texts that the model is still writing, and that no event contains yet. */
+/** Parts of outputs, messages and thoughts that still grow, and that no event has yet. */
 export const liveSchema = z.object({
   items: z.array(liveItemSchema).max(maxItems),
   cursor: liveCursor

@@ -15,8 +15,8 @@ const maxNumbers = 10_000;
 /**
  * Parses JSON without loss. JSON.stringify of the value writes each number as `text` has it: a
  * number that JavaScript would write differently (`1.0`, or one with too many digits) becomes an
- * object of `JSON.rawJSON`. Throws SyntaxError, and RangeError for more than 10,000 such objects.
- * The function uses no reviver, which takes seconds for a few megabytes of short values.
+ * object of `JSON.rawJSON`. Throws SyntaxError, and RangeError for more than 10,000 such objects. A
+ * reviver would take seconds for a few megabytes of short values.
  */
 export function parseExactly(text: string): unknown {
   const mark = randomUUID();

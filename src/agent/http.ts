@@ -243,8 +243,8 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
 }
 
 /**
- * Removes the rejected value from a message of pydantic, which ends with the value unencrypted: `…
- * [type=value_error, input_value={'api_key': 'sk-…'}, …]`.
+ * Removes the rejected value, which may be a secret, from the end of a pydantic message:
+ * `… [type=value_error, input_value={'api_key': 'sk-…'}, …]`.
  */
 const withoutInput = (text: string): string =>
   text

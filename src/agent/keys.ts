@@ -167,9 +167,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secret', keyId);
   }
 
-  /**
-   * Key for the `initialise` call only, as the agent's shell can read it in the pod's environment.
-   */
+  /** Key for `initialise` only: the agent's shell can read it in the environment of the pod. */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
@@ -184,7 +182,7 @@ export class SandboxKeys {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }
 
-  /** Whether the candidate equals `textOf` any master key; compares with all, in constant time. */
+  /** Whether `textOf` gives the candidate for any master key; compares all in constant time. */
   #isAny(candidate: string, textOf: (keyId: string) => string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -230,9 +228,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Password of git in a sandbox, for the git hosts behind the gateway. The token is constant for
-   * the life of the sandbox, and all its processes can read it. The gateway therefore authorizes
-   * each request separately. Throws for an unknown `keyId`.
+   * Password of git in a sandbox, for the git hosts behind the gateway. The token is constant, and
+   * all processes of the sandbox can read it: the gateway authorizes each request separately.
+   * Throws for an unknown `keyId`.
    */
   gitToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'git', keyId);
@@ -254,9 +252,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Token with which an agent reads the secrets of its conversations from the gateway, constant.
-   * All processes of the sandbox can read the token, and so the gateway authorizes each request
-   * separately. Throws for an unknown `keyId`.
+   * Constant token with which an agent reads the secrets of its conversations from the gateway. All
+   * processes of the sandbox can read it: the gateway authorizes each request separately. Throws
+   * for an unknown `keyId`.
    */
   secretsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secrets', keyId);

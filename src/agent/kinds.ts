@@ -29,7 +29,7 @@ export function agentEndpointOf(
   };
 }
 
-/** Forwards each call to the client for the kind of the endpoint. */
+/** Forwards each call to the client for the kind of the endpoint, whose guarantees apply. */
 export class ClientOfKinds implements AgentClient {
   readonly #clients: ReadonlyMap<AgentKind, AgentClient>;
 
@@ -100,7 +100,9 @@ export const keepsQuestions = (
   { keepsQuestions: isReported = false }: Pick<AgentConversation, 'keepsQuestions'>,
 ): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
-/** Only for kind `acp` without a command. Once the status has a kind, the template is ignored. */
+/**
+ * Name of an `acp` agent; undefined with a command. A kind in the status overrides the template.
+ */
 export const agentNameOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,

@@ -67,8 +67,7 @@ const conversationsPerPage = 20;
 const fromUser = { kind: 'MessageEvent', source: 'user' };
 
 /**
- * Client for the protocol of openhands-agent-server (1.58), which the reference agent has too.
- * `AgentClient` states the guarantees of each method.
+ * Protocol of openhands-agent-server (1.58). `AgentClient` states the guarantees of each method.
  */
 export class OpenHandsClient implements AgentClient {
   protected readonly api: OpenHandsApi;

@@ -10,9 +10,7 @@ import {
   type ApprovalOption,
 } from '../resources/approval.ts';
 
-/**
- * The text of a question for people, the same in the REST service, the page, kubectl and Events.
- */
+/** The text of a question for people, the same in the REST service, page, kubectl and Events. */
 
 export interface AskedCall {
   readonly tool: string | undefined;
@@ -107,10 +105,7 @@ class Hidden {
   }
 }
 
-/**
- * Text with a mark in place of each secret; `show` renders the rest. Secrets that overlap get one
- * mark, which states their common length.
- */
+/** Text with a mark for each secret, or for several that overlap; `show` renders the rest. */
 function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) => string): string {
   let shown = '';
   let from = 0;

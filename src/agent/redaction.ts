@@ -5,10 +5,7 @@ const minSecretLength = 6;
 /** Minimum characters of a line to hide. */
 const minLineLength = 8;
 
-/**
- * Texts to hide for secrets: each secret, and each long line of a secret with several lines.
- * Programs print such secrets line by line.
- */
+/** Each secret, and each long line of a secret, because programs print a text line by line. */
 export const secretParts = (secrets: readonly string[]): readonly string[] => [
   ...secrets,
   ...secrets.flatMap((secret) => {

@@ -82,7 +82,7 @@ export const sealingUnder = (
 
 const valuesSchema = z.record(z.string(), z.string());
 
-/** Secret headers or env of an MCP server; undefined if they do not decrypt. Never throws. */
+/** Secret headers or env of an MCP server; undefined if the decryption fails. Never throws. */
 export function mcpValuesOf(
   { name, sealed }: Pick<OwnerMcpServer, 'name' | 'sealed'>,
   owner: string,

@@ -109,7 +109,7 @@ export const actionEventsSchema = pageOf(
     tool_name: accessory(z.string()),
     summary: accessory(z.string()),
     llm_response_id: accessory(z.string()),
-    // The question shows any action unchanged.
+    // The question shows the action unchanged, whatever its type is.
     action: z.unknown(),
   }),
 );

@@ -51,8 +51,8 @@ function namesIn(bytes: Buffer): readonly [names: readonly string[], rest: strin
 }
 
 /**
- * Sorted names without folders. git lists a nested repository as if it were a file. If "/" sorts
- * before all characters, each folder comes directly before its content.
+ * Sorted names without folders. git lists a nested repository as if it were a file. In an order
+ * with "/" before all other characters, a folder comes directly before its content.
  */
 function withoutFolders(names: readonly string[]): readonly string[] {
   // `join` makes a flat string, `replaceAll` a tree, which is ten times slower to compare.

@@ -45,8 +45,8 @@ export interface Extension {
 
 /**
  * Adds the new events of the agent to the archive after those of `head`. The caller then replaces
- * the stored name of the head. Before that, no reader sees the new events, and of two writers one
- * fails. No object that a stored head names ever changes, so a late write does no harm.
+ * the stored name of the head. Before that, no reader sees the new events, and of two concurrent
+ * writers one fails. No object that a stored head names ever changes: a late write does no harm.
  *
  * Throws `StoreError`, `ArchiveError` and the errors of the source. A repeated call adds the same.
  */

@@ -8,8 +8,8 @@ import { visibleTexts } from './agent-event.ts';
 const segmentsAtOnce = 8;
 
 /**
- * Searches an archive backwards from a position. Each yielded part needs one read of a segment of
- * about 1 MiB, or the search in one frame.
+ * Searches an archive backwards from a position. Before each part that it yields, the search reads
+ * a segment of about 1 MiB or searches one frame.
  */
 export async function* findText(
   archive: OpenArchive,

@@ -55,8 +55,8 @@ export interface FoundPart {
 }
 
 /**
- * Reads archives. Every method throws `StoreError` and `ArchiveError`. The code `gone` means that
- * the head was replaced or the archive deleted; `damaged` means that an object is damaged.
+ * Reads archives. Every method can throw `StoreError` and `ArchiveError`. The code `gone` means
+ * that the head was replaced or the archive deleted; `damaged` means that an object is damaged.
  */
 export interface HistoryReader {
   /** A page in the order of the agent's log, or with `descending` in reverse order. */

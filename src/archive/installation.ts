@@ -29,8 +29,8 @@ export type ArchiveWriter =
   /** The head can not be read, or its folder has no head but other objects, or no objects. */
   | { readonly kind: 'unreadable' }
   /**
-   * The archive has no head, so nobody can read it. Writers store a head first. The segments are
-   * therefore left from a deletion, or were written after it.
+   * The archive has no head, so nobody can read it. Writers store a head first. The segments
+   * therefore remain from a deletion, or were written after it.
    */
   | { readonly kind: 'headless' };
 

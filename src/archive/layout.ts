@@ -52,7 +52,7 @@ export const folderOf = ({ namespace, uid }: ArchiveAddress): string => `${names
 export const keyOf = (address: ArchiveAddress, kind: ArchiveObjectKind, name: string): string =>
   `${folderOf(address)}${kind}/${name}`;
 
-/** First 96 bits of a SHA-256, enough for no accidental collision within an archive. */
+/** First 96 bits of a SHA-256. Two texts of one archive never have the same hash by chance. */
 export const hashOf = (...texts: readonly (string | Uint8Array)[]): string => {
   const hash = createHash('sha256');
   for (const text of texts) hash.update(text);

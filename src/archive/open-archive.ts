@@ -74,7 +74,7 @@ export class OpenArchive {
     return new OpenArchive(objects, address, unpackHead(objects.codec, address, head, body));
   }
 
-  /** Reads frames in one request. Throws `ArchiveError` if a frame has not the listed events. */
+  /** Reads frames in one request. Throws `ArchiveError` if a frame has a wrong number of events. */
   async frames(
     segment: Segment,
     from: number,

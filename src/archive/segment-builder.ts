@@ -5,7 +5,7 @@ import type { Codec } from './codec.ts';
 import type { Segment } from './manifest.ts';
 import { folded, wordsOf } from './text-fold.ts';
 
-/** Maximum characters of a list. Segments with longer words, such as base64, get no list. */
+/** Maximum characters of a list. A segment with more words, such as base64, gets no list. */
 const maxLength = 256 * 1024;
 
 /**
@@ -19,7 +19,7 @@ class WordList {
   /** @param text `text` of a list to continue. */
   constructor(text = '') {
     this.#words = new Set(text === '' ? [] : text.split(' '));
-    // The final space counts, as in a list that was built at once.
+    // The length includes a space after the last word, as in `add`.
     this.#length = text === '' ? 0 : text.length + 1;
   }
 
@@ -91,8 +91,8 @@ interface OpenFrame {
 }
 
 /**
- * Packs events into one segment. The bytes of a segment follow only from its start, salt and
- * events, so that two writers of the same events write the same segment.
+ * Packs events into one segment. Its content and its frames follow only from its start and events,
+ * so that two writers of the same events write the same segment. The salt is part of its name.
  */
 export class SegmentBuilder {
   readonly #salt: string;
@@ -226,7 +226,7 @@ export class SegmentBuilder {
     if (text === undefined)
       return { segment: { ...segment, hash: hashOf(...parts), frames: short }, body };
     const words = this.#packedWords(text);
-    // The hash includes the words: a segment without them has another length.
+    // The words are part of the hash: the same events without words are another object.
     const hash = hashOf(...parts, text);
     return {
       segment: { ...segment, hash, frames: short, wordBytes: words.length },

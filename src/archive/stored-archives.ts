@@ -41,7 +41,7 @@ export async function newestState(
   return undefined;
 }
 
-/** Whether a head is of the current archive. Its salt is the time of the last expiry. */
+/** Whether a head is of the current archive: its salt is not older than the last expiry. */
 async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,
@@ -116,8 +116,8 @@ export async function* archivesOf(
 }
 
 /**
- * Whether the archive has objects but no head. Any object in the folder `h` prevents true: it may
- * be a head that was moved or restored.
+ * Whether the archive has objects, but nothing in the folder `h` of its heads. An object there with
+ * another name may be a head that was moved or restored.
  */
 export async function isHeadless(
   store: Listing,

@@ -24,9 +24,9 @@ const frameBytes = 8 * 1024;
 const ofOneFile: ReadonlySet<unknown> = new Set(['refused', 'not-found', 'malformed', 'failed']);
 
 /**
- * Takes a snapshot of a folder through the agent in the sandbox. The snapshot leaves out what the
- * agent can not show, and all further diffs after the first call without an answer; fields say so.
- * Throws `AgentError` if the agent answers nothing or the caller aborts.
+ * Takes a snapshot of a folder through the agent. The snapshot leaves out what the agent can not
+ * show, and all diffs after a call without an answer; the fields `…Truncated` say so. Throws
+ * `AgentError` if the agent answers nothing or the caller aborts.
  */
 export async function takeSnapshot(
   files: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'>,

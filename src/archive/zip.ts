@@ -16,7 +16,7 @@ interface Packed {
   readonly bytes: number;
 }
 
-/** Maximum of fields with 16 and 32 bits. It means that a ZIP64 record has the value. */
+/** Maximum of fields with 16 and 32 bits. At this maximum, a ZIP64 record has the real value. */
 const max16 = 0xff_ff;
 const max32 = 0xff_ff_ff_ff;
 /** The flag for names in UTF-8. */
@@ -127,7 +127,7 @@ export function directoryRecord(file: Packed, at: number, offset: number): Buffe
     extra.writeUInt16LE(8, 2);
     extra.writeBigUInt64LE(BigInt(offset), 4);
   }
-  // Lengths of the extra field and of the comment, number of the disk, attributes, offset.
+  // Lengths of the extra field and of the comment, disk number, attributes, and offset.
   const rest = Buffer.alloc(16);
   rest.writeUInt16LE(extra.length, 0);
   rest.writeUInt32LE(Math.min(offset, max32), 12);
@@ -144,7 +144,7 @@ interface Directory {
   readonly offset: number;
 }
 
-/** The end of an archive; with the records of ZIP64 where a number needs them. */
+/** End of a ZIP file, with ZIP64 records if a number does not fit into its field. */
 export function endOfDirectory({ files, bytes, offset }: Directory): Buffer {
   const end = Buffer.alloc(22);
   end.write('PK\x05\x06');

@@ -142,11 +142,11 @@ type Severity = 'error' | 'warning';
 export interface Finding {
   readonly code: FindingCode;
   readonly severity: Severity;
-  /** What the check has observed, as a sentence. */
+  /** Observation of the check, as a sentence. */
   readonly cause: string;
-  /** What does not work for this reason, as a sentence. */
+  /** Consequence for the product, as a sentence. */
   readonly breaks: string;
-  /** A shell command in one line. It may change a value of the chart. */
+  /** A shell command in one line, for example one that changes a value of the chart. */
   readonly remedy: string;
 }
 

@@ -26,9 +26,9 @@ const listener = `import { createServer } from 'node:net';
 for (const port of [${allowedPort}, ${forbiddenPort}]) createServer((socket) => socket.end()).listen(port);`;
 
 /**
- * Program of the pod `connector`. It tries the allowed connection for 20 s: if that fails, a
- * failure of the forbidden one proves nothing. Network plugins apply a policy with a delay, so it
- * tries the forbidden connection for 15 s, until two consecutive attempts fail.
+ * Program of the pod `connector`. The program tries the allowed connection for 20 s: if that fails,
+ * a failure of the forbidden one proves nothing. Network plugins apply policies with a delay. The
+ * forbidden connection is therefore tried for 15 s, until two consecutive attempts fail.
  */
 const connector = `import { connect } from 'node:net';
 import { writeFileSync } from 'node:fs';

@@ -14,7 +14,7 @@ interface ProxiedAnswer {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Who has sent an answer. A proxy forwards answers of http hosts, and sends answers of its own. */
+/** Sender of an answer. A proxy forwards answers of http hosts, and sends answers of its own. */
 type Sender = 'host' | 'proxy' | 'unknown';
 
 /**
@@ -29,9 +29,7 @@ const isMarked = ({ headers }: ProxiedAnswer): boolean =>
 /** A proxy answers 403 if it forbids a host, and 5xx if it can not reach the host. */
 const mayBeOfProxy = ({ status }: ProxiedAnswer): boolean => status === 403 || status >= 500;
 
-/**
- * `Via` (RFC 9110, 7.6.3) marks a forwarded answer. Many proxies omit it, also when they forward.
- */
+/** `Via` (RFC 9110, 7.6.3) marks forwarded answers, but its absence proves nothing. */
 export function senderOf(answer: ProxiedAnswer): Sender {
   if (answer.status >= 400 && isMarked(answer)) return 'proxy';
   if (!mayBeOfProxy(answer) || answer.headers['via'] !== undefined) return 'host';
