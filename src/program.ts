@@ -15,7 +15,7 @@ const explained = (error: unknown): string | undefined => {
   return error instanceof Error && known.includes(error.name) ? error.message : undefined;
 };
 
-/** The container image does not contain the file of the local cluster. */
+/** The container image does not contain `up.ts`, which runs a local control plane. */
 async function localCluster() {
   try {
     return await import('./commands/up.ts');

@@ -21,8 +21,8 @@ import { acpApprovalSchema } from './wire.ts';
 type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
 
 /**
- * Client for the bridge, a server that runs an agent of the Agent Client Protocol. The bridge gives
- * questions ids, stores an answer before it confirms it, and keeps both over a restart.
+ * Client for the ACP bridge, a server that runs an agent of the Agent Client Protocol. The bridge
+ * gives questions ids, stores an answer before it confirms it, and keeps both over a restart.
  */
 export class AcpClient extends OpenHandsClient {
   override async question(
@@ -75,10 +75,10 @@ const kinds: Readonly<Record<string, ApprovalKind>> = {
   move: 'edit',
 };
 
-/** Whether an earlier version of the bridge has truncated the input, whose end then says so. */
+/** Whether the end of the input says that an earlier version of the ACP bridge truncated it. */
 const isShortened = (input: unknown): boolean =>
   typeof input === 'string' && /… \(\d+ characters omitted\)$/.test(input);
-/** Maximum characters of a title in earlier versions of the bridge, which truncate titles there. */
+/** Maximum characters of a title in earlier versions of the ACP bridge. */
 const maxEarlierTitle = 1_000;
 
 function acpQuestionOf({
@@ -127,8 +127,8 @@ const protocolServer = ({ name, type = 'http', url, command, args = [], env }: M
     : { type, name, url, headers: [] };
 
 /**
- * Environment variables for the bridge. The agent that the sandbox stores (`agentName`) takes
- * precedence over that of the template: the volume has the sessions of the former.
+ * Environment of the ACP bridge. The agent that the sandbox stores (`agentName`) takes precedence
+ * over that of the template: the volume has the sessions of the former.
  */
 function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContainerOptions) {
   const { agent = '', command, mode, env, mcpServers, allowAlways } = acp;
@@ -146,7 +146,7 @@ function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContai
   });
 }
 
-/** Agents of the Agent Client Protocol behind a bridge with the API of openhands-agent-server. */
+/** Agents of the Agent Client Protocol, behind a bridge with the API of openhands-agent-server. */
 export const acp: AgentKindDefinition = {
   defaultPort: openhands.defaultPort,
   createClient: () => new AcpClient(),

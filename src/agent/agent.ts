@@ -190,7 +190,7 @@ export interface AgentAnswer {
   readonly questionId: string;
   /** Whether the agent may run the tool calls. */
   readonly accept: boolean;
-  /** Id of an option of the question. Absent: the agent's current turn is cancelled. */
+  /** Id of an option of the question. Absent: the answer cancels the agent's current run. */
   readonly option?: string | undefined;
   /** Reason of a rejection. The model reads the text. */
   readonly reason?: string | undefined;

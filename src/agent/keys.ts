@@ -124,9 +124,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Returns UUIDv8s for a text: one for each master key, the current one first. They are the same
-   * on every replica, and nobody can compute them without a master key. During a rotation, the
-   * later ones find an object that has its name from an earlier master key.
+   * Returns UUIDv8s for a text, one per master key, the current one first. They are the same on
+   * every replica, and nobody can compute them without a master key. During a rotation of master
+   * keys, the later ones find an object that has its name from an earlier master key.
    */
   derivedIds(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -151,9 +151,9 @@ export class SandboxKeys {
   }
 
   /**
-   * MACs of the secrets of a start request: one for each master key, the current one first. A MAC
-   * reveals nothing about the secrets; nobody can compute it without a master key. During a
-   * rotation, the later ones match a request that was stored under an earlier master key.
+   * MACs of the secrets in a request that starts a conversation, one per master key, the current
+   * one first. They reveal nothing about the secrets, and nobody can compute them without a master
+   * key. During a rotation, the later ones match a request stored under an earlier master key.
    */
   startSecretsMacs(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {

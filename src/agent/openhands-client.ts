@@ -125,7 +125,7 @@ export class OpenHandsClient implements AgentClient {
       return { title: plainText(body.title ?? '', maxTitleLength).trim() || undefined };
     } catch (error) {
       // 400: the agent is ready already. 401: it is ready and has replaced the bootstrap key, or
-      // the key is wrong. 404: the agent has no deferred mode.
+      // the key is wrong. 404: the agent has its keys from its environment.
       if (!isAgentError(error, 'refused', 'unauthorized', 'not-found')) throw error;
       await this.#verifySessionKey({ baseUrl, sessionKey: init.sessionKey }, options, error);
       return undefined;

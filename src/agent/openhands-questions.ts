@@ -14,7 +14,7 @@ import {
 export interface RecentActions {
   readonly conversation: Pick<AgentConversation, 'executionStatus'> &
     Partial<Pick<AgentConversation, 'updatedAt'>>;
-  /** Newest first. The list goes back at least to the first action of an earlier model response. */
+  /** Newest first, at least down to the newest action of an earlier response of the model. */
   readonly actions: readonly ActionEvent[];
   /** Whether unread older actions may wait for an answer, too. */
   readonly hasMore?: boolean;
@@ -32,7 +32,7 @@ const options: readonly ApprovalOption[] = [
   { id: 'reject', name: 'Reject', kind: 'reject_once' },
 ];
 
-/** Reads the open question. Throws `AgentError`. */
+/** Reads the open request of the agent for an approval of tool calls. Throws `AgentError`. */
 export async function openQuestion(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,

@@ -116,8 +116,8 @@ export async function lastFailure(
   });
   const [event] = items;
   if (event === undefined) return undefined;
-  // A later start of a run means that the error belongs to an earlier run. A later failure means
-  // that only the generation of a title has failed, which does not end the run.
+  // If a run has started after the error, the error belongs to an earlier run. If a run has failed
+  // after the error, the error is that of a title's generation, which does not end a run.
   const isLater = isStartOrFailureAfter(event.timestamp);
   const since = {
     kind: 'ConversationStateUpdateEvent',

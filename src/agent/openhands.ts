@@ -28,7 +28,7 @@ function container({
       { name: 'TZ', value: 'UTC' },
     ],
     // On a busy node the agent takes minutes to start, and an earlier liveness probe would kill it
-    // each time. The template's startDeadline ends before these probes do.
+    // each time. The template's `startDeadline` ends a start before these probes fail.
     startupProbe: {
       httpGet: { path: '/ready', port },
       // The kubelet writes an Event `Unhealthy` for each failed probe, even while the agent starts.

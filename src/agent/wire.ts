@@ -139,7 +139,7 @@ export type RecentEvent = z.output<typeof recentEventsSchema>['items'][number];
 
 export const rejectionEventsSchema = pageOf(z.object({ action_id: accessory(z.string()) }));
 
-/** The open question of an agent of kind `acp`. The schema removes options of an unknown kind. */
+/** Open question of an agent of kind `acp`. The schema removes options of an unknown kind. */
 export const acpApprovalSchema = z.object({
   approval: z
     .object({
@@ -147,7 +147,7 @@ export const acpApprovalSchema = z.object({
       title: z.string(),
       tool_kind: z.string(),
       input: z.unknown(),
-      // Earlier versions of the bridge do not send these fields.
+      // Earlier versions of the ACP bridge do not send these fields.
       call_hash: accessory(z.string().max(128)),
       complete: accessory(z.boolean()),
       secret_marker: accessory(z.literal('<secret-hidden>')),

@@ -19,7 +19,7 @@ export interface ExtendOptions extends ArchiveObjects {
    * of the deleted archive may still exist. Absent: no archive was deleted.
    */
   readonly salt?: string | undefined;
-  /** Name of this installation in the archive. Without it, no clean-up deletes the archive. */
+  /** Name of this installation in the archive. Without it, no clean-up of orphans deletes it. */
   readonly installation: string | undefined;
   /** Maximum stored bytes of the archive. The last page may exceed this limit. */
   readonly maxBytes: number;
@@ -198,7 +198,7 @@ class Growth {
     return { head: name, events: eventsOf(manifest), bytes, added };
   }
 
-  /** Stores an empty head that names the writer: clean-ups then know whose segments these are. */
+  /** Stores an empty head with `installation`, so that clean-ups do not delete new segments. */
   async #begin(signal: AbortSignal): Promise<void> {
     const { store, codec, installation } = this.#objects;
     const manifest = { ...this.#manifest, ...(installation === undefined ? {} : { installation }) };

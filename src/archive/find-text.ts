@@ -7,10 +7,7 @@ import { visibleTexts } from './agent-event.ts';
 
 const segmentsAtOnce = 8;
 
-/**
- * Searches an archive backwards from a position. Before each part that it yields, the search reads
- * a segment of about 1 MiB or searches one frame.
- */
+/** Searches backwards. Each yielded part needs at most one read of a segment (about 1 MiB). */
 export async function* findText(
   archive: OpenArchive,
   query: TextQuery,

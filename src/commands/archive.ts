@@ -206,7 +206,7 @@ export function createLocalArchive(config: ArchiveConfig): void {
   if (config?.kind === 'folder') mkdirSync(config.directory, { recursive: true, mode: 0o700 });
 }
 
-/** Opens the archive of the environment variables, for a command of a person. */
+/** Opens the archive that environment variables name, for the commands of `archive`. */
 export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   const config = readArchiveToolConfig(process.env);
   const archive = toolArchiveOf(config);
@@ -228,7 +228,7 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   });
 }
 
-/** Keys of the server, else a random key: it reads unencrypted archives, and makes none `own`. */
+/** The server's keys, else a random key, which reads only unencrypted archives and owns none. */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);
   return existsSync(join(directory, 'master-key'))

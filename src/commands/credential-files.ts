@@ -64,7 +64,7 @@ export class CredentialFiles {
     this.#options = options;
   }
 
-  /** Credential files, without those of the mount. `CommandError`: the folder is unreadable. */
+  /** File names without the mount's own, as `..data`. `CommandError`: the folder is unreadable. */
   list(): readonly string[] {
     const { folder, setting } = this.#options;
     try {
@@ -74,7 +74,7 @@ export class CredentialFiles {
     }
   }
 
-  /** The owner's credential, else the shared one. `parse` rejects by undefined. Never rejects. */
+  /** The owner's, else the shared credential. `parse`: undefined if unusable. Never rejects. */
   async of<T>(
     name: string,
     owner: string,
@@ -154,7 +154,7 @@ export function mountedAgentCredentials(
 
 const keyBytes = 32;
 
-/** Master key of an embedded installation. The first call creates it in the data folder. */
+/** Master key for the command `up`. The first call creates the key in the data folder. */
 export function localMasterKey(folder: DataFolder): SandboxKeys {
   const text = folder.remember('master-key', () => randomBytes(keyBytes).toString('hex'));
   const key = Buffer.from(text, 'hex');
@@ -165,7 +165,7 @@ export function localMasterKey(folder: DataFolder): SandboxKeys {
   return new SandboxKeys([key]);
 }
 
-/** The kubelet takes about a minute to update a mounted Secret, so this delay is small. */
+/** Kubelets take about a minute to update a mounted Secret, so this interval adds little. */
 const reloadIntervalMs = 10_000;
 
 interface MountedMasterKeysOptions extends Pick<Runtime, 'clock' | 'logger'> {

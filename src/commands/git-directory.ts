@@ -96,7 +96,7 @@ function isPrivateKey(text: string): boolean {
   }
 }
 
-/** Entry of the Secret with CA certificates. Node reads the file by an environment variable. */
+/** Entry of the Secret with CA certificates, whose path is in a variable of Node's environment. */
 const certificatesFile = 'ca.crt';
 
 type Secrets = Pick<GitCredential, 'authorization' | 'token'>;
@@ -165,10 +165,7 @@ export function mountedGitCredentials(options: MountedGitCredentialsOptions): Gi
   return credentialsOf([own, everybodys]);
 }
 
-/**
- * Shared credentials by provider, from files and from the user part of the hosts' URLs. Those of
- * owners and of a GitHub App are not included.
- */
+/** Shared credentials by provider, from files and URLs of hosts: none of owners or a GitHub App. */
 export async function everybodysGitCredentials({
   hosts,
   folder,

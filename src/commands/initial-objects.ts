@@ -46,7 +46,7 @@ export const referenceAgentImage = 'conversation-operator/reference-agent';
 /** Default time without a run after which a sandbox is paused. The chart has the same value. */
 export const defaultIdleTimeout = '30m';
 
-/** Initial template of a local installation. Later starts do not overwrite changes of users. */
+/** Initial template for the command `up`. Later starts do not overwrite changes of users. */
 export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> => ({
   apiVersion,
   kind: sandboxTemplates.kind,
@@ -73,7 +73,7 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   },
 });
 
-/** Sets the number of warm sandboxes of a local template; undefined leaves the pool unchanged. */
+/** Sets the number of warm sandboxes of a template; undefined leaves the pool unchanged. */
 export async function keepWarm(
   client: KubeClient,
   namespace: string,

@@ -196,7 +196,7 @@ export async function localAgents(options: LocalAgentsOptions): Promise<LocalAge
   const [name, ...others] = agentsOf(options.config);
   const first = await localAgent(name, options, reference);
   const agents = [first];
-  // One after the other, because installers print their progress.
+  // Agents are installed one after the other, because installers print their progress.
   for (const other of others) agents.push(await localAgent(other, options, reference));
   return {
     // Sandboxes of an earlier start may have the template of the reference agent.
@@ -261,7 +261,7 @@ async function openHands(options: LocalAgentsOptions): Promise<LocalAgent> {
   };
 }
 
-/** Runs the bridge of the reference agent program. The agent is a child process of the bridge. */
+/** Runs an agent of the Agent Client Protocol as a child of the reference agent's program. */
 async function acpAgent(
   name: AcpAgentName,
   { config, folder, environment, signal }: LocalAgentsOptions,
@@ -314,7 +314,7 @@ const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
 
-/** Adds LLM_API_KEY as the shared key `model`, if no file has one. Throws `CommandError`. */
+/** Adds LLM_API_KEY as the key `model` after mounted ones. Throws `CommandError` if invalid. */
 export function localAgentCredentials(
   { LLM_API_KEY: text }: LocalModel,
   mounted: AgentCredentials,

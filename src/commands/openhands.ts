@@ -10,8 +10,7 @@ import type { DataFolder } from './data-folder.ts';
 const suitable = /^3\.(12|13)\.(\d+)$/;
 
 /**
- * The newest Python of pyenv that the agent supports; undefined if there is none. uv does not find
- * it, because pyenv puts only the selected Python on the PATH.
+ * Newest suitable Python of pyenv, or undefined. uv finds only pyenv's selected one, on the PATH.
  */
 function pyenvPython({
   PYENV_ROOT = '',
@@ -47,7 +46,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** All three are named, because uv does not apply pins of packages that only others depend on. */
+/** All are pinned here, because uv takes any version of a package that only another one needs. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
 /** Versions of Python that the agent supports. `UV_PYTHON` overrides them. */
 const pythonVersions = '>=3.12,<3.14';
@@ -110,7 +109,7 @@ const uv = (args: readonly string[], { environment, signal }: InstallOptions): P
 
 export const openHandsImage = 'conversation-operator/openhands-agent';
 
-/** The program listens on the IP address of its pod. Arguments in the pod's spec override this. */
+/** The program listens on the IP address of its pod. The pod's `args` override these options. */
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
 /**
@@ -119,7 +118,7 @@ const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "
  */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/** Folder for the sockets of tmux. If its path is too long, it is unset, and tmux uses /tmp. */
+/** Environment with a folder for tmux sockets; empty if its path is too long: tmux uses /tmp. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};

@@ -55,12 +55,12 @@ function trustFileOf(
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Addresses of this machine. Agents reach each other and the callback server without a proxy. */
+/** Addresses of this machine. Agents call each other and the gateway without a proxy. */
 const inside = ['localhost', '127.0.0.1', '127.0.0.0/8', '::1'];
 
 /**
  * Environment for agents on this machine and for the programs that they start: the proxies and CAs
- * of this process. Variables in both cases are set, because programs read different ones.
+ * of this process. Some programs read variables in lower case, and some in upper case.
  */
 export const outwardEnvironment = (config: OutwardConfig, folder: DataFolder): Environment => ({
   ...proxyEnvironment(config),

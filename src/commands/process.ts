@@ -40,7 +40,7 @@ export function connect(
   return { client: new HttpKubeClient({ transport }), transport };
 }
 
-/** One connection for the call, and one for a call after it if the first does not respond. */
+/** One connection for a call, and one for the next call if the first call gets no response. */
 const leaseConnections = 2;
 
 /**

@@ -100,7 +100,7 @@ interface QuotaFacts {
   };
 }
 
-/** A dry run ignores sandboxes that are not created yet, so the quotas are read as well. Pure. */
+/** Also reads the quotas: a dry run does not see a sandbox that is just being created. Pure. */
 export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
   const { namespace, quotas, dryRun } = facts;
   const { full } = roomIn(quotas, needsOf(dryRun.pod ?? dryRun.sent, dryRun.claim));
@@ -165,7 +165,7 @@ interface PodSecurityFacts {
   readonly errors: readonly CreateError[];
 }
 
-/** The standard that would admit the pod, by the API server's message. */
+/** The Pod Security Standard that would admit the pod, by the API server's message. */
 const neededLevel = (serverMessage: string, level: string | undefined): string =>
   level === 'restricted' &&
   !/privileged|host(?:Path|Network|PID|IPC|Port)|capabilities .*add/i.test(serverMessage)

@@ -12,14 +12,14 @@ export interface CheckPodOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly pullSecrets?: readonly { readonly name?: string }[];
   readonly claim?: string;
-  /** Init containers, with mounts of `volumes`. */
+  /** Init containers of the pod, which may mount `volumes`. */
   readonly initContainers?: readonly object[];
   readonly volumes?: readonly object[];
   /** The pod gets the nodes, the security context and the classes of this template's pods. */
   readonly template: SandboxTemplate;
 }
 
-/** The body of a small pod that passes the standard `restricted`, on the nodes of sandboxes. */
+/** A small pod on the nodes of sandboxes, which passes the Pod Security Standard `restricted`. */
 export function checkPod(options: CheckPodOptions) {
   const { image, command, args = [], labels = {}, pullSecrets = [], claim, template } = options;
   const { initContainers = [], volumes = [] } = options;

@@ -139,6 +139,7 @@ export type FindingCode = (typeof FindingCode)[keyof typeof FindingCode];
 /** `error`: the product does not work. `warning`: it works with the loss that `breaks` states. */
 type Severity = 'error' | 'warning';
 
+/** Result of a check. Functions with names that end in `Findings` are pure. */
 export interface Finding {
   readonly code: FindingCode;
   readonly severity: Severity;

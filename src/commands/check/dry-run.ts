@@ -74,7 +74,7 @@ export async function dryRunOf(
   };
 }
 
-/** Consequence for starts. Only a full quota does not end a start: it waits. */
+/** Consequence for the start of a conversation. With a full quota it waits, otherwise it ends. */
 export const breaksOf = (code: FailureCode): string =>
   code === FailureCode.resourceQuotaExceeded
     ? `Starts wait, with the reason ${code}, until there is room.`
@@ -98,7 +98,7 @@ interface PlannedTemplate {
   readonly runtimeClass?: string | undefined;
 }
 
-/** The chart's default template with default values, before it exists. A test compares both. */
+/** The default template that the chart will create with default values. A test compares the two. */
 export const plannedTemplate = ({
   namespace,
   image,

@@ -31,6 +31,7 @@ const afterPull: ReadonlySet<string> = new Set([
   FailureCode.containerStartFailed,
 ]);
 
+/** State of the image, by the status of the pod alone. Pure. */
 export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | undefined {
   const [container] = pod.status?.containerStatuses ?? [];
   const { waiting } = container?.state ?? {};

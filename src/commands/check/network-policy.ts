@@ -93,7 +93,7 @@ async function createPolicies({ objects }: Scene, signal: AbortSignal): Promise<
     },
     signal,
   );
-  // Another policy may forbid all egress of the namespace. This policy allows the egress here.
+  // Another policy may forbid all egress of the namespace. This one allows egress to the listener.
   await objects.create(
     networkPolicies,
     {

@@ -47,7 +47,7 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
   ...(name === undefined ? {} : { name }),
 });
 
-/** Rights of the service accounts in the sandboxes' namespace. A test compares the chart. */
+/** Rights of the service accounts for sandboxes. A test compares them with Roles of the chart. */
 export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
   operator: [
     ours(['conversations'], ['get', 'list', 'watch', 'delete']),

@@ -13,7 +13,7 @@ import { oneLine } from '../terminal.ts';
 
 /** Label of all objects that checks create. Its value is the id of one run of the command. */
 export const checkLabel = `${group}/check`;
-/** Annotation of these objects. After this time their run has ended. */
+/** Annotation of these objects: a time at which their run has ended. */
 export const expiryAnnotation = `${group}/check-expires`;
 
 /** The lifetime exceeds the sum of all time limits of one run. */

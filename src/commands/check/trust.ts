@@ -32,6 +32,7 @@ export type TrustState =
   | { readonly kind: 'missing' | 'failed'; readonly code: FailureCode; readonly message: string }
   | { readonly kind: 'held'; readonly message: string };
 
+/** Result of the init container, by the status of the pod. Pure. */
 export function trustStateOf(pod: Pod, trust: SandboxTrust): TrustState | undefined {
   // `trustFailure` reads the source of the certificates from an annotation.
   const annotations = trustAnnotations(trust);

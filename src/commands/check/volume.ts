@@ -34,7 +34,7 @@ interface StorageFacts extends Installation {
 
 const breaks = 'The volume of every sandbox stays unbound, and starts end in VolumeNotBound.';
 
-/** `volumeNotBound` has the same causes, but the operator has no right to read classes. Pure. */
+/** The operator has no right to StorageClasses, so its `volumeNotBound` names all causes. Pure. */
 export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
   const { wanted, classes } = facts;
   const names = classes.map(({ metadata }) => metadata.name);
