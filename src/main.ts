@@ -2,8 +2,8 @@
 import packageJson from '../package.json' with { type: 'json' };
 
 /**
- * Node has to be checked before the program is imported: an older version fails with a stack while
- * it loads modules with newer syntax. This file itself uses no newer syntax.
+ * The check precedes the import of the program: an older version of Node would fail with a stack
+ * while loading modules that use newer syntax or APIs. This file itself uses none of these.
  */
 const [needed = 0, present = 0] = [packageJson.engines.node, process.versions.node].map((text) =>
   Number(/\d+/.exec(text)?.[0]),

@@ -22,7 +22,7 @@ type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
 
 /**
  * Client for the ACP bridge, a server that runs an agent of the Agent Client Protocol. The bridge
- * gives questions ids, stores an answer before it confirms it, and keeps both over a restart.
+ * gives each question an id. Answers are stored before they are confirmed, and survive a restart.
  */
 export class AcpClient extends OpenHandsClient {
   override async question(
@@ -47,7 +47,7 @@ export class AcpClient extends OpenHandsClient {
     });
   }
 
-  /** The bridge accepts an answer that it has stored already, and refuses any other answer. */
+  /** The ACP bridge accepts an answer that it has stored already, and refuses any other answer. */
   override async hadApproval(
     endpoint: AgentEndpoint,
     id: string,
@@ -128,7 +128,7 @@ const protocolServer = ({ name, type = 'http', url, command, args = [], env }: M
 
 /**
  * Environment of the ACP bridge. The agent that the sandbox stores (`agentName`) takes precedence
- * over that of the template: the volume has the sessions of the former.
+ * over the template's agent, because the volume has the sessions of the stored one.
  */
 function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContainerOptions) {
   const { agent = '', command, mode, env, mcpServers, allowAlways } = acp;

@@ -272,7 +272,7 @@ export interface AgentClient {
   readonly serverInfo: AgentCall<[], { readonly needsModel: boolean }>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
   readonly runningConversations: AgentCall<[], readonly string[]>;
-  /** Open question of the conversation, if any. Throws `busy` if it changes too fast to be read. */
+  /** Open question, if any. Throws `busy` if the conversation changes too fast to be read. */
   readonly question: AgentCall<[id: string], AgentQuestion | undefined>;
   /** Throws `refused` if another question, or none, is open. `question` shows unknown outcomes. */
   readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;

@@ -72,7 +72,7 @@ export class AgentEvents {
 
   /**
    * Outputs, messages and thoughts that still grow, from the cursor of an earlier answer on.
-   * Undefined if the agent does not report them, or does not know the conversation.
+   * Undefined if the agent does not report such texts, or does not know the conversation.
    */
   async live(
     endpoint: AgentEndpoint,

@@ -9,7 +9,7 @@ interface SourceTextJson {
 const json = JSON as unknown as SourceTextJson;
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** Maximum numbers that keep their notation. A million of them take seconds. */
+/** Maximum numbers that keep their notation. The parser needs seconds for a million of these. */
 const maxNumbers = 10_000;
 
 /**

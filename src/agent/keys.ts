@@ -103,8 +103,8 @@ export class SandboxKeys {
   }
 
   /**
-   * Session key that clients send to the gateway: a reference to the API key that read it, and a
-   * MAC. Valid while that API key is, and until a rotation. Throws for an unknown `keyId`.
+   * Session key that clients send to the gateway: a reference to the API key that read this key,
+   * and a MAC. Valid while the API key is, and until a rotation. Throws for an unknown `keyId`.
    */
   clientKey(
     sandboxUid: string,
@@ -124,9 +124,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Returns UUIDv8s for a text, one per master key, the current one first. They are the same on
-   * every replica, and nobody can compute them without a master key. During a rotation of master
-   * keys, the later ones find an object that has its name from an earlier master key.
+   * Returns UUIDv8s for a text, one per master key, the current one first. Every replica returns
+   * the same, and nobody can compute one without a master key. During a rotation of master keys,
+   * the later ones find an object that has its name from an earlier master key.
    */
   derivedIds(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -152,7 +152,7 @@ export class SandboxKeys {
 
   /**
    * MACs of the secrets in a request that starts a conversation, one per master key, the current
-   * one first. They reveal nothing about the secrets, and nobody can compute them without a master
+   * one first. A MAC reveals nothing about the secrets; nobody can compute one without a master
    * key. During a rotation, the later ones match a request stored under an earlier master key.
    */
   startSecretsMacs(text: string): readonly string[] {
@@ -167,7 +167,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secret', keyId);
   }
 
-  /** Key for `initialise` only: the agent's shell can read it in the environment of the pod. */
+  /** Key for `initialise` only: the agent's shell can read this key in the pod's environment. */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
@@ -229,8 +229,8 @@ export class SandboxKeys {
 
   /**
    * Password of git in a sandbox, for the git hosts behind the gateway. The token is constant, and
-   * all processes of the sandbox can read it: the gateway authorizes each request separately.
-   * Throws for an unknown `keyId`.
+   * all processes of the sandbox can read the token: the gateway authorizes each request. Throws
+   * for an unknown `keyId`.
    */
   gitToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'git', keyId);
@@ -253,8 +253,8 @@ export class SandboxKeys {
 
   /**
    * Constant token with which an agent reads the secrets of its conversations from the gateway. All
-   * processes of the sandbox can read it: the gateway authorizes each request separately. Throws
-   * for an unknown `keyId`.
+   * processes of the sandbox can read the token: the gateway authorizes each request. Throws for an
+   * unknown `keyId`.
    */
   secretsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secrets', keyId);

@@ -38,7 +38,7 @@ const defaults = {
   timeoutMs: 10_000,
   /** Deadline of calls that wait for a running tool call, in milliseconds. */
   slowTimeoutMs: 300_000,
-  /** Deadline of a conversation's creation in milliseconds. A busy machine needs seconds for it. */
+  /** Deadline for creating a conversation, in milliseconds: a busy machine takes seconds. */
   createTimeoutMs: 30_000,
   /** Time that the agent gets beyond the time-out of a command, in milliseconds. */
   commandSlackMs: 5000,
@@ -124,8 +124,8 @@ export class OpenHandsClient implements AgentClient {
       });
       return { title: plainText(body.title ?? '', maxTitleLength).trim() || undefined };
     } catch (error) {
-      // 400: the agent is ready already. 401: it is ready and has replaced the bootstrap key, or
-      // the key is wrong. 404: the agent has its keys from its environment.
+      // 400: the agent is ready already. 401: the agent is ready and has replaced the bootstrap
+      // key, or the key is wrong. 404: the agent has its keys from its environment.
       if (!isAgentError(error, 'refused', 'unauthorized', 'not-found')) throw error;
       await this.#verifySessionKey({ baseUrl, sessionKey: init.sessionKey }, options, error);
       return undefined;

@@ -57,7 +57,7 @@ export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
   api_key: apiKey,
 });
 
-/** The agent ignores an MCP server that it can not reach, and works without the tools of it. */
+/** The agent ignores an unreachable MCP server, and works without the tools of that server. */
 const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefined =>
   servers.length === 0
     ? undefined
@@ -295,8 +295,8 @@ export async function create(
 
 /**
  * Checks model and tools before the agent does. Without a model, openhands-agent-server uses a
- * default model without a key and retries for two minutes. For an unknown tool, it answers 500 and
- * leaves a conversation without a message.
+ * default model without a key and retries for two minutes. For an unknown tool, the server answers
+ * 500 and leaves a conversation without a message.
  */
 async function assertAble(
   client: Client,

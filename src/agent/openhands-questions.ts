@@ -53,7 +53,7 @@ export async function openQuestion(
   }
 }
 
-/** Reads the newest actions, and again one by one if a page of them is too large. */
+/** Reads the newest actions in pages. If a page is too large, reads the actions one by one. */
 async function recentActions(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -91,7 +91,7 @@ async function recentActions(
 const isOfResponse = (action: ActionEvent, other: ActionEvent | undefined): boolean =>
   action.llm_response_id === other?.llm_response_id;
 
-/** The actions that wait for an answer, oldest first: those of the model's last response. */
+/** The actions that wait for an answer, oldest first. All belong to the last model response. */
 export function pendingActions({ conversation, actions }: RecentActions): readonly ActionEvent[] {
   const [last] = actions;
   if (conversation.executionStatus !== 'waiting_for_confirmation' || last === undefined) return [];
@@ -101,9 +101,9 @@ export function pendingActions({ conversation, actions }: RecentActions): readon
 }
 
 /**
- * The question about all pending actions; undefined if none waits. The id contains the id of the
- * last action and a hash of the calls, so that an answer never counts for other calls. Actions that
- * could not be read are a question too, so that a person can reject them.
+ * The question about all pending actions; undefined without such actions. The id contains the id of
+ * the last action and a hash of the calls, so that an answer never counts for other calls.
+ * Unreadable actions are a question too, so that a person can reject them.
  */
 export function questionOf(recent: RecentActions): AgentQuestion | undefined {
   const { conversation, actions, hasMore = false, problem } = recent;
@@ -168,7 +168,7 @@ export async function isRejected(
   );
 }
 
-/** Hash of a tool call's content, such as tool and input. The id of the call is not part of it. */
+/** Hash of a tool call's content, such as its tool and input. The call's id is not included. */
 export const callHashOf = (call: unknown): string =>
   createHash('sha256').update(JSON.stringify(call)).digest('hex');
 

@@ -79,7 +79,7 @@ const lines = (text: string): string =>
 
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
-/** Secrets to hide, all of them either in plain text or in the escaped form of JSON strings. */
+/** A list of secrets to hide, all in plain text or all in the escaped form of JSON strings. */
 class Hidden {
   readonly secrets: readonly NamedSecret[];
   readonly finder: TextFinder;
@@ -189,7 +189,7 @@ class Renderer {
     return this.#ends(text, this.#inJson, (part) => part.replace(special, escapeOf));
   }
 
-  /** The whole text, or its two ends with a mark between them if it is too long. */
+  /** The whole text, or for a text that is too long both ends with a mark between them. */
   #ends(text: string, hidden: Hidden, show: (text: string) => string): string {
     if (text.length <= 2 * maxEnd) return hiding(text, hidden, show);
     this.isTruncated = true;
@@ -293,14 +293,14 @@ const notShown = (count: number, { isPart = false } = {}): string =>
 
 const maxMark = notShown(Number.MAX_SAFE_INTEGER, { isPart: true }).length + 2;
 
-/** The beginning of a text, with a mark at the end if the text is longer. */
+/** The beginning of a text, with a mark in place of an omitted rest. */
 function head(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const kept = wholeCharacters(text.slice(0, maxLength - maxMark));
   return `${kept} ${notShown(text.length - kept.length, { isPart })}`;
 }
 
-/** The beginning and the end of a text, with a mark between them if the text is longer. */
+/** The beginning and the end of a text, with a mark in place of an omitted middle part. */
 function headAndTail(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const room = maxLength - maxMark;

@@ -110,7 +110,7 @@ export interface WorkspaceFilesOptions {
 /**
  * Reads the files of sandboxes and their git changes through the agents. Paths are absolute. Throws
  * `AgentError`: `refused`, with a text for people, if a file or repository can not be shown, for
- * example because it is too large.
+ * example a file that is too large.
  */
 export class WorkspaceFiles {
   readonly #api: OpenHandsApi;

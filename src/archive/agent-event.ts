@@ -10,7 +10,7 @@ export interface SourcePage {
   readonly next: string | undefined;
 }
 
-/** Log of a conversation as an agent sends it. Ids may repeat, and pages may have no end. */
+/** Log of a conversation at an agent. The ids may repeat, and the pages may never end. */
 export interface EventSource {
   /**
    * Page whose first event is `from`. Without `from`: the first page, or with `descending` the last
@@ -130,7 +130,7 @@ interface PageText {
   readonly next: string | undefined;
 }
 
-/** Maximum items of a page, and fields of an object. Millions of them would fill the memory. */
+/** Maximum items of a page, and fields of an object. Larger numbers could fill the memory. */
 const maxParts = 1_000;
 
 /**

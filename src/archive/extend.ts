@@ -19,7 +19,7 @@ export interface ExtendOptions extends ArchiveObjects {
    * of the deleted archive may still exist. Absent: no archive was deleted.
    */
   readonly salt?: string | undefined;
-  /** Name of this installation in the archive. Without it, no clean-up of orphans deletes it. */
+  /** Name of this installation. No clean-up deletes an archive without such a name. */
   readonly installation: string | undefined;
   /** Maximum stored bytes of the archive. The last page may exceed this limit. */
   readonly maxBytes: number;

@@ -16,7 +16,7 @@ export interface ArchiveState extends ArchiveAddress {
 
 /**
  * - gone: an object of the archive does not exist.
- * - damaged: an object does not match its name or head, or no known key decrypts it.
+ * - damaged: an object does not match its name or head, or no known key decrypts the object.
  */
 type ArchiveErrorCode = 'gone' | 'damaged';
 

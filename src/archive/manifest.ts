@@ -82,7 +82,7 @@ export const frameBytesOf = ({ frames }: Segment): number =>
 /** Name of a segment's object. A tail has no object. */
 export const segmentNameOf = ({ start, hash = '' }: Segment): string => nameOf(start, hash);
 
-/** A head has the packed tail, the packed manifest, and the length of the latter. */
+/** A head has the packed tail, the packed manifest, and the length of the packed manifest. */
 export function packHead(
   codec: Codec,
   address: ArchiveAddress,

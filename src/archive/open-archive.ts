@@ -33,7 +33,7 @@ export interface FrameLines {
   readonly lines: readonly Buffer[];
 }
 
-/** An archive whose head is in memory. Methods read all other parts when they need them. */
+/** An archive whose head is in memory. Methods read other parts only when needed. */
 export class OpenArchive {
   readonly address: ArchiveAddress;
   readonly manifest: Manifest;

@@ -73,7 +73,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       checksumBytes * eventsOf(manifest),
   });
 
-  /** Opens a head. A head never changes, so it can be cached; `keeps`: whether to cache it. */
+  /** Opens a head, which never changes and can be cached; `keeps`: whether to cache this head. */
   const open = async (
     { namespace, uid, head }: ArchiveState,
     signal?: AbortSignal,

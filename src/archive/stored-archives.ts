@@ -31,7 +31,7 @@ export async function newestState(
   const heads = await namesOf(objects, address, 'h', signal);
   for (const head of heads.reverse())
     if (await isPresent(objects, { ...address, head }, expiredTime, signal)) {
-      // The name of a snapshot does not tell whether an expired archive had it.
+      // The name of a snapshot does not tell whether the snapshot is from before the last expiry.
       const files =
         expiredTime === undefined
           ? (await namesOf(objects, address, 'f', signal)).at(-1)

@@ -21,7 +21,7 @@ export const wordsOf = (text: string): readonly string[] => text.match(word) ?? 
 export interface TextQuery {
   /** Result of `folded` and `inOneLine`. */
   readonly text: string;
-  /** Words of `text`. A matching text contains each of them, perhaps within a longer word. */
+  /** Words of `text`. A matching text contains each word, perhaps within a longer word. */
   readonly words: readonly string[];
   /** Longest word in ASCII, which JSON contains unescaped. Absent: no word is in ASCII. */
   readonly asciiWord: string | undefined;
@@ -53,6 +53,6 @@ export function snippetOf(source: string, query: TextQuery): string | undefined 
   return `${start > 0 ? '…' : ''}${snippet}${end < text.length ? '…' : ''}`;
 }
 
-/** The index, or the index before it if that would split a surrogate pair. */
+/** The index, or the index before if a surrogate pair would be split. */
 const wholeAt = (text: string, index: number): number =>
   index > 0 && /[\uDC00-\uDFFF]/.test(text.charAt(index)) ? index - 1 : index;

@@ -15,11 +15,11 @@ export const workspaceSnapshotSchema = z.object({
   workingDir: z.string().startsWith('/'),
   takenAt: z.iso.datetime(),
   files: z.array(z.string()),
-  /** Whether names are missing: there were too many, or the agent did not show them. */
+  /** Whether names are missing, because the agent had too many or did not show its files. */
   filesTruncated: z.boolean(),
   changes: z.array(change),
   diffs: z.record(z.string(), diff),
-  /** Whether changes or diffs are missing: there were too many, or the agent did not show them. */
+  /** Whether changes or diffs are missing, because the agent had too many or did not show all. */
   diffsTruncated: z.boolean(),
 });
 export type WorkspaceSnapshot = z.output<typeof workspaceSnapshotSchema>;
@@ -28,7 +28,7 @@ export type SnapshotDiff = z.output<typeof diff>;
 
 const noDiff: SnapshotDiff = { modified: null, original: null };
 
-/** Names of the files below `path`, relative to it. */
+/** Names of the files below `path`, relative to `path`. */
 export const snapshotFiles = (snapshot: WorkspaceSnapshot, path: string): readonly string[] =>
   below(
     snapshot,
@@ -38,7 +38,7 @@ export const snapshotFiles = (snapshot: WorkspaceSnapshot, path: string): readon
     (_name, inside) => inside,
   );
 
-/** The changes below `path`, with paths relative to it. */
+/** The changes below `path`, with paths relative to `path`. */
 export const snapshotChanges = (
   snapshot: WorkspaceSnapshot,
   path: string,

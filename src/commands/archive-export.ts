@@ -21,11 +21,11 @@ import { withClient, type ClusterOptions } from './process.ts';
 import { CommandError } from './terminal.ts';
 
 export interface ExportOptions extends ClusterOptions {
-  /** File for the events, a ZIP file if it ends in `.zip`. Default: lines of JSON on stdout. */
+  /** File for the events: a ZIP file if the name ends in `.zip`. Default: JSON lines on stdout. */
   readonly output?: string;
 }
 
-/** Writes all events of an archive. A file gets its name `output` only once it is complete. */
+/** Writes all events of an archive. A file gets its name `output` only when it is complete. */
 export const exportArchive = (
   name: string,
   { output, ...options }: ExportOptions,

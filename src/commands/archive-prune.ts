@@ -36,10 +36,10 @@ export interface PruneSelection {
 }
 
 /**
- * Decides about an orphan:
+ * Decides about an orphan. The function is pure.
  *
- * - delete: the orphan is selected, and this installation has written it. One that can not be read
- *   has to be in `names`.
+ * - delete: the orphan is selected, and this installation has written it. An unreadable orphan has
+ *   to be in `names`.
  * - keep: the orphan is selected, but may belong to another installation, or have a lost master
  *   key. Only its UID with `--foreign` deletes it.
  * - omit: the orphan is not selected.
@@ -63,7 +63,7 @@ export function timeOf(json: Buffer): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** Time of an archive's last event; undefined if it can not be read. Throws `StoreError`. */
+/** Time of an archive's last event; undefined if that event is unreadable. Throws `StoreError`. */
 export async function lastTimeOf(
   access: ArchiveAccess,
   archive: ArchiveSource,
@@ -88,7 +88,7 @@ export interface PruneArchivesOptions extends ClusterOptions {
   readonly foreign?: boolean;
 }
 
-/** Lists the archives without a Conversation, and deletes them with `--delete`. */
+/** Lists the archives without a Conversation. With `--delete`, deletes these archives. */
 export const pruneArchives = (
   names: readonly string[],
   { olderThan, delete: isToDelete = false, foreign = false, ...options }: PruneArchivesOptions,

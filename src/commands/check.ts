@@ -85,7 +85,7 @@ export interface CheckOptions extends ClusterOptions {
   readonly architectures: string;
   /** Names of checks to leave out, separated by commas. */
   readonly skip?: string;
-  /** Delay between two reads of a pod. Tests set it. */
+  /** Delay between two reads of a pod. Only tests set this option. */
   readonly pollMs?: number;
 }
 

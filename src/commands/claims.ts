@@ -166,7 +166,7 @@ async function prune(
   }
 }
 
-/** Lists the claims that no sandbox uses, and deletes them and their files with `--delete`. */
+/** Lists the claims that no sandbox uses. With `--delete`, deletes these claims and their files. */
 export async function pruneClaims(
   names: readonly string[],
   { olderThan, owner, ...options }: PruneOptions,

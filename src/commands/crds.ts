@@ -14,7 +14,7 @@ export const crdFiles = (): ReadonlyMap<string, string> =>
     ]),
   );
 
-/** Prints the CustomResourceDefinitions, or writes them into a folder. */
+/** Prints the CustomResourceDefinitions, or writes files into a folder. */
 export function crds(options: { readonly output?: string | undefined }): void {
   const files = crdFiles();
   if (options.output === undefined) {

@@ -74,7 +74,7 @@ export class DataFolder {
 
 const loopback = '127.0.0.1';
 
-/** The stored port if it is free, else 0 (any port). Clients keep addresses with this port. */
+/** The stored port if that port is free, else 0 (any port). Stored addresses thus stay valid. */
 export async function lastPort(folder: DataFolder, file: string): Promise<number> {
   const last = Number(folder.read(file));
   return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
@@ -122,7 +122,7 @@ export function localService(folder: DataFolder): LocalService | undefined {
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
-/** The API key of the first start; undefined if there is none, or if a user has revoked it. */
+/** The API key of the first start; undefined without such a key, or if a user has revoked it. */
 export async function storedFirstKey(
   client: KubeClient,
   folder: DataFolder,

@@ -75,7 +75,7 @@ function certificateOf(folder: DataFolder, clock: Clock): Certificate {
   return { cert, key };
 }
 
-/** Starts a control plane and a node on this machine. The stack stops them in reverse order. */
+/** Starts a control plane and a node on this machine. The stack stops both in reverse order. */
 export async function startEmbeddedCluster(
   options: EmbeddedClusterOptions,
   stack: AsyncDisposableStack,
@@ -88,7 +88,7 @@ export async function startEmbeddedCluster(
   stack.defer(() => plane.close());
   await plane.applyCrds(definitions.map(crdOf));
   const token = folder.remember('api-token', () => randomBytes(32).toString('base64url'));
-  // The port stays the same, because copied kubeconfigs contain it.
+  // The port stays the same, because copied kubeconfigs contain the port.
   const port = wantedPort === 0 ? await lastPort(folder, 'api-port') : wantedPort;
   const server = await startApiServer({
     plane,

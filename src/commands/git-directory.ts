@@ -221,7 +221,7 @@ export function gitCredentials(
   ]);
 }
 
-/** Checks access to repositories on the git hosts of the settings. The stack closes it. */
+/** Checks access to repositories on the settings' git hosts. The stack closes the checker. */
 export function gitDirectory(
   config: GatewayConfig | UpConfig,
   credentials: GitCredentials,

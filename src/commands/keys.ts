@@ -60,7 +60,7 @@ export async function listKeys(options: ClusterOptions): Promise<void> {
   );
 }
 
-/** Deletes the key. Gateways refuse it as soon as their informer caches have the deletion. */
+/** Deletes the key. Gateways refuse the key as soon as their informer caches are updated. */
 export async function revokeKey(name: string, options: ClusterOptions): Promise<void> {
   await withClient(options, async (client, namespace) => {
     try {

@@ -34,8 +34,8 @@ interface AcpInstallOptions {
 }
 
 /**
- * Returns the folder with the program of an agent. Unless it exists, npm installs the pinned
- * package, and runs no scripts of packages. Throws `CommandError`, or rejects with the reason of
+ * Returns the folder with the program of an agent. If there is none, npm installs the pinned
+ * package without running scripts of packages. Throws `CommandError`, or rejects with the reason of
  * the signal.
  */
 export async function installAcpAgent(

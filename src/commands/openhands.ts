@@ -48,7 +48,7 @@ function isExecutable(file: string): boolean {
 
 /** All are pinned here, because uv takes any version of a package that only another one needs. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
-/** Versions of Python that the agent supports. `UV_PYTHON` overrides them. */
+/** Versions of Python that the agent supports. `UV_PYTHON` overrides this range. */
 const pythonVersions = '>=3.12,<3.14';
 
 export interface InstallOptions {
@@ -68,8 +68,8 @@ export function pinnedVersion(constraints: string): string {
 }
 
 /**
- * Returns the Python of a virtual environment with the pinned OpenHands agent. Unless it exists, uv
- * creates it. Throws `CommandError`, or rejects with the reason of the signal.
+ * Returns the Python of a virtual environment with the pinned OpenHands agent. uv creates a missing
+ * environment. Throws `CommandError`, or rejects with the reason of the signal.
  */
 export async function installOpenHands(options: InstallOptions): Promise<string> {
   const { folder, constraints } = options;

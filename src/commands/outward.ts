@@ -21,7 +21,7 @@ export interface OutwardRuntime extends MeasuredRuntime {
 
 /**
  * Adds to the runtime the proxies and CAs by which the settings reach hosts outside the cluster.
- * Logs them in one line without credentials. Throws a `CommandError` if TRUST_FILE can not be used.
+ * Logs these in one line without credentials. Throws a `CommandError` for an unusable TRUST_FILE.
  */
 export function withOutward(config: OutwardConfig, runtime: MeasuredRuntime): OutwardRuntime {
   const { clock, logger } = runtime;

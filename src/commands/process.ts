@@ -102,7 +102,7 @@ export async function clusterProcess(
   return { runtime, connection, namespace: config.NAMESPACE ?? ownNamespace, keys, client };
 }
 
-/** Starts the reflectors. The stack stops them. */
+/** Starts the reflectors, which the stack stops. */
 export function startReflectors(
   reflectors: readonly { start(): void; stop(): Promise<void> }[],
   stack: AsyncDisposableStack,

@@ -49,7 +49,7 @@ import { localAgents, localAgentCredentials } from './local-agents.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';
-/** The API key of the first start. A new key is created if there is none, or a user revoked it. */
+/** Returns the API key of the first start. If there is none, or it is revoked, creates a key. */
 async function ensureFirstKey(
   client: KubeClient,
   folder: DataFolder,
@@ -136,7 +136,7 @@ export interface UpOptions {
   readonly programFolder: string;
 }
 
-/** Runs control plane, node, operator and gateway in this process, until it is interrupted. */
+/** Runs control plane, node, operator and gateway in this process until an interruption. */
 export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const config = readUpConfig(process.env);
   const stopped = interrupted();

@@ -67,7 +67,7 @@ interface Full {
   readonly isTooSmall: boolean;
 }
 
-/** A quota with scopes counts only some pods. The dry run tells whether it refuses a pod. */
+/** A quota with scopes counts only some pods. Whether it refuses a pod, the dry run tells. */
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 

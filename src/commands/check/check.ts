@@ -12,7 +12,7 @@ import { FailureCode } from '../../controllers/sandbox/failure.ts';
 
 export interface DryRun {
   readonly sent: Pick<Pod, 'spec'>;
-  /** The pod after admission, which the API server did not store. Absent: admission refused it. */
+  /** The pod after admission, as the dry run returns it. Absent: admission refused the pod. */
   readonly pod?: Pick<Pod, 'spec' | 'metadata'>;
   readonly claim?: Pick<PersistentVolumeClaim, 'spec'>;
   readonly errors: readonly CreateError[];
@@ -71,7 +71,7 @@ export interface Scene extends Installation {
   readonly outward: OutwardRequests;
   /** Reason why TRUST_FILE can not be used. Undefined: the file is used, or none is set. */
   readonly trustFileFailure: string | undefined;
-  /** Settings by which sandboxes reach hosts outside the cluster, as the operator has them. */
+  /** The operator's settings by which sandboxes reach hosts outside the cluster. */
   readonly sandboxOutward: SandboxOutward;
   /** Base URLs of git hosts by provider, without user and password. */
   readonly gitHosts: Readonly<Record<string, string>>;
@@ -83,7 +83,7 @@ export interface Scene extends Installation {
   readonly resolve: (name: string) => Promise<readonly string[]>;
   /** The first answer of the API server, which all checks share. */
   readonly apiServer: () => Promise<ServerAnswer>;
-  /** The template of the pods that checks create. Throws `NotTried` if it can not be read. */
+  /** The template of the pods that checks create. Throws `NotTried` if no template can be read. */
   readonly template: () => Promise<SandboxTemplate>;
   /** Throws `NotTried`, and errors of the API server that do not concern the pod. */
   readonly dryRun: () => Promise<DryRun>;
@@ -132,11 +132,11 @@ const ClusterCode = {
   architectureUnsupported: 'ArchitectureUnsupported',
 } as const;
 
-/** Codes of findings: those of docs/reasons.md, and those only for checks. */
+/** Codes of findings: codes of docs/reasons.md, and codes that only checks have. */
 export const FindingCode = { ...FailureCode, ...ClusterCode } as const;
 export type FindingCode = (typeof FindingCode)[keyof typeof FindingCode];
 
-/** `error`: the product does not work. `warning`: it works with the loss that `breaks` states. */
+/** `error`: the product does not work. `warning`: the product works with the loss in `breaks`. */
 type Severity = 'error' | 'warning';
 
 /** Result of a check. Functions with names that end in `Findings` are pure. */

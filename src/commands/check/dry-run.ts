@@ -20,7 +20,7 @@ import {
 import { errorOf, noNamespace, NotTried, type Finding, type DryRun } from './check.ts';
 import { oneLine } from '../terminal.ts';
 
-/** A Sandbox that is never stored. A pod and a claim are built from it. */
+/** A Sandbox that is never stored, for building a pod and a claim. */
 export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
@@ -74,7 +74,7 @@ export async function dryRunOf(
   };
 }
 
-/** Consequence for the start of a conversation. With a full quota it waits, otherwise it ends. */
+/** Consequence for the start of a conversation: the start waits for a full quota, else it ends. */
 export const breaksOf = (code: FailureCode): string =>
   code === FailureCode.resourceQuotaExceeded
     ? `Starts wait, with the reason ${code}, until there is room.`

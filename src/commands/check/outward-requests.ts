@@ -26,7 +26,7 @@ const isMarked = ({ headers }: ProxiedAnswer): boolean =>
   headers['proxy-authenticate'] !== undefined ||
   /;\s*error\s*=/i.test([headers['proxy-status'] ?? []].flat().join());
 
-/** A proxy answers 403 if it forbids a host, and 5xx if it can not reach the host. */
+/** A proxy answers 403 for a forbidden host, and 5xx for a host that it can not reach. */
 const mayBeOfProxy = ({ status }: ProxiedAnswer): boolean => status === 403 || status >= 500;
 
 /** `Via` (RFC 9110, 7.6.3) marks forwarded answers, but its absence proves nothing. */

@@ -34,7 +34,7 @@ function authorityOf(url: string): string {
 const withProxy = (origin: string, installation: Installation): string =>
   withValue(installation, `--set proxy.${isSecure(origin) ? 'https' : 'http'}=http://PROXY:3128`);
 
-/** The value `proxy` takes no password, because all commands of an agent could read it there. */
+/** The value `proxy` takes no password, because all commands of an agent could read the value. */
 function withSecretProxy(origin: string, installation: Installation): string {
   const name = isSecure(origin) ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const variable = `{"name":"${name}","valueFrom":{"secretKeyRef":{"name":"outward-proxy","key":"url"}}}`;
@@ -176,7 +176,7 @@ export const outwardCheck: Check = {
         const { origin } = new URL(url);
         const proxy = outward.proxyOf(new URL(url));
         try {
-          // Any status of the host proves that it is reachable. Stores often answer 403 here.
+          // Any status of the host proves that the host is reachable. Stores often answer 403 here.
           const { status, sender } = await outward.ask(new URL('/', origin), { signal });
           const failure = sender === 'host' ? undefined : ({ kind: 'doubt', status } as const);
           return { origin, what, proxy, failure };

@@ -47,7 +47,7 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
   ...(name === undefined ? {} : { name }),
 });
 
-/** Rights of the service accounts for sandboxes. A test compares them with Roles of the chart. */
+/** Rights of the service accounts for sandboxes. A test compares these with the chart's Roles. */
 export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
   operator: [
     ours(['conversations'], ['get', 'list', 'watch', 'delete']),
@@ -91,7 +91,7 @@ interface InstallRight {
   readonly group: string;
   readonly resource: string;
   readonly where: 'cluster' | 'release' | 'sandboxes';
-  /** Chart value for an installation without this right. Absent: every installation needs it. */
+  /** Chart value that avoids the need for the right. Absent: every installation needs the right. */
   readonly without?: string;
 }
 
@@ -191,7 +191,7 @@ export const installFindings = (
       });
     });
 
-/** Without settings the account names are guesses, and the chart gives no right to read them. */
+/** Without settings the account names are guesses, and no right allows to read the accounts. */
 const namedAnyway =
   ({ areAccountsNamed }: Scene) =>
   (error: unknown): true => {

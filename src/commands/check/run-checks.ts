@@ -79,8 +79,8 @@ export interface RunOptions {
 
 /**
  * Runs checks concurrently, then deletes the objects that they created. Checks that need the API
- * server wait for its first answer, and are not tried without one. If objects may be left, an
- * additional last result reports them.
+ * server wait for its first answer, and are not tried without an answer. If objects may be left, an
+ * additional last result reports this.
  */
 export async function runChecks({
   checks,

@@ -40,8 +40,8 @@ interface Created {
 }
 
 /**
- * Creates objects for checks, and deletes them. Their label also finds an object whose creation had
- * no answer. Without the right to list, objects are deleted by name.
+ * Creates objects for checks, and deletes these objects. A label finds also an object whose
+ * creation had no answer. Without the right to list, objects are deleted by name.
  */
 export class TemporaryObjects {
   readonly #options: TemporaryObjectsOptions;
@@ -53,7 +53,7 @@ export class TemporaryObjects {
     this.#options = options;
   }
 
-  /** Creates an object with a generated name, and returns it as stored. */
+  /** Creates an object with a generated name, and returns the stored object. */
   async create<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     {
@@ -99,7 +99,7 @@ export class TemporaryObjects {
     return this.#options.run;
   }
 
-  /** Deletes expired objects of earlier runs if RBAC allows it, and returns their number. */
+  /** Deletes expired objects of earlier runs if RBAC allows this. Returns their number. */
   async deleteLeftovers(signal: AbortSignal): Promise<number> {
     const { clock } = this.#options;
     let deleted = 0;

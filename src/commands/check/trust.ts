@@ -60,7 +60,7 @@ export function trustStateOf(pod: Pod, trust: SandboxTrust): TrustState | undefi
     : { kind: 'held', message };
 }
 
-/** Shell command that creates the ConfigMap or Secret, or adds the entry to it. */
+/** Shell command that creates the ConfigMap or Secret, or adds the entry to an existing one. */
 function creationOf({ kind, name, key }: SandboxTrust, namespace: string): string {
   const what = kind === 'ConfigMap' ? 'configmap' : 'secret generic';
   const create = `kubectl -n ${namespace} create ${what} ${name} --from-file=${key}=company-ca.pem`;
