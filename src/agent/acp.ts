@@ -21,8 +21,8 @@ import { acpApprovalSchema } from './wire.ts';
 type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
 
 /**
- * Client for the ACP bridge, a server that runs an agent of the Agent Client Protocol. The bridge
- * gives each question an id. Answers are stored before they are confirmed, and survive a restart.
+ * Client for the ACP bridge, a server that runs an agent of the Agent Client Protocol. Questions
+ * have ids. Questions and answers survive a restart; answers are stored before confirmation.
  */
 export class AcpClient extends OpenHandsClient {
   override async question(

@@ -216,7 +216,7 @@ export interface AgentClient {
   readonly initialise: AgentCall<[init: AgentInit], AgentIntroduction | undefined>;
   /** A non-zero exit code does not throw. An abort of the call does not stop the command. */
   readonly execute: AgentCall<[command: AgentCommand], AgentCommandResult>;
-  /** Writes a small file whole, and creates its parent folders. `path` is absolute. */
+  /** Writes a small file whole, with its parent folders. `path` is absolute, in the sandbox. */
   readonly writeFile: AgentCall<[path: string, text: string], void>;
   /** The hooks that a repository configures; undefined if the repository has none. */
   readonly hookConfig: AgentCall<

@@ -177,7 +177,7 @@ export class SandboxKeys {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /** Whether the text is the notification key of any master key; compares in constant time. */
+  /** Whether the candidate is the notification key under any master key, in constant time. */
   acceptsNotificationKey(candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }
@@ -212,7 +212,7 @@ export class SandboxKeys {
     return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), address, end)}`;
   }
 
-  /** Whether a ticket is for this sandbox and repository, and not expired. Constant time. */
+  /** Whether a ticket is for this sandbox and repository, and not expired, in constant time. */
   acceptsCloneTicket(
     sandboxUid: string,
     address: RepositoryAddress,
@@ -236,7 +236,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'git', keyId);
   }
 
-  /** Whether the candidate is the sandbox's `gitToken` of any master key. Constant time. */
+  /** Whether the candidate is the sandbox's `gitToken` under any master key, in constant time. */
   acceptsGitToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
@@ -246,7 +246,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'tools', keyId);
   }
 
-  /** Whether the candidate is the sandbox's `toolsToken` of any master key. Constant time. */
+  /** Whether the candidate is the sandbox's `toolsToken` under any master key, in constant time. */
   acceptsToolsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.toolsToken(sandboxUid, keyId));
   }
@@ -260,7 +260,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secrets', keyId);
   }
 
-  /** Whether the candidate is the sandbox's `secretsToken` of any master key. Constant time. */
+  /** Whether the candidate is the sandbox's `secretsToken` under any master key; constant time. */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
   }

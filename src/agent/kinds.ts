@@ -100,9 +100,7 @@ export const keepsQuestions = (
   { keepsQuestions: isReported = false }: Pick<AgentConversation, 'keepsQuestions'>,
 ): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
-/**
- * Name of an `acp` agent; undefined with a command. A kind in the status overrides the template.
- */
+/** Name of an `acp` agent; undefined with a command. The status takes precedence. */
 export const agentNameOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,

@@ -179,7 +179,7 @@ function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
-/** Undefined for a text that is no RFC 3339 time, which the API server would refuse. */
+/** Undefined for a text that is no RFC 3339 time: the API server would refuse such a text. */
 const timeOf = (text: string | null | undefined): string | undefined =>
   text != null && rfc3339.test(text) && Number.isFinite(Date.parse(text)) ? text : undefined;
 

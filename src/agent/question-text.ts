@@ -10,7 +10,7 @@ import {
   type ApprovalOption,
 } from '../resources/approval.ts';
 
-/** The text of a question for people, the same in the REST service, page, kubectl and Events. */
+/** The text of a question for people, the same in REST, page, kubectl and Events. Pure. */
 
 export interface AskedCall {
   readonly tool: string | undefined;

@@ -26,7 +26,7 @@ export interface AgentSourceOptions {
 const pageSizes = [100, 10, 1] as const;
 /** Maximum bytes of a page of several events. */
 const maxPageBytes = 2 * 1024 * 1024;
-/** Maximum bytes of a page of one event. Only the size of a larger event is archived. */
+/** Maximum bytes of a page of one event. A larger event is archived as its id and size. */
 const maxParsedBytes = 16 * 1024 * 1024;
 const maxReadBytes = 256 * 1024 * 1024;
 /** Bytes at the end of a page that contain the id of the next page. */

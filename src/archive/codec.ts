@@ -15,7 +15,7 @@ export interface Codec {
 }
 
 export interface CodecOptions {
-  /** Keys that decrypt parts. They are needed even if new parts are not encrypted. */
+  /** Keys that decrypt parts, needed even if new parts are not encrypted. */
   readonly keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>;
   /** Whether to encrypt new parts with AES-256-GCM. */
   readonly encrypt: boolean;

@@ -26,7 +26,7 @@ export type ArchiveWriter =
       /** Undefined if the writer did not know the UID. Earlier releases did not store the UID. */
       readonly namespaceUid: string | undefined;
     }
-  /** The head can not be read, or its folder has no head but other objects, or no objects. */
+  /** The newest head is unreadable, its folder has only other objects, or the archive is empty. */
   | { readonly kind: 'unreadable' }
   /**
    * The archive has no head, so nobody can read it. Writers store a head first. The segments
@@ -67,7 +67,7 @@ const isInvalid = (error: unknown): boolean =>
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
 
-/** @param here Without its `namespaceUid`, which RBAC may hide, no archive counts as `own`. */
+/** Pure. Without `here.namespaceUid`, which RBAC may hide, no archive counts as `own`. */
 export function originOf(
   writer: ArchiveWriter,
   here: { readonly keys: Pick<SandboxKeys, 'knows'>; readonly namespaceUid: string | undefined },

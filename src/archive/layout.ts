@@ -8,7 +8,7 @@ export interface ArchiveAddress {
 
 /** One state of an archive. The objects that a head names never change. */
 export interface ArchiveState extends ArchiveAddress {
-  /** Name of the newest head object: `status.archive.head` of the Conversation. */
+  /** Name of a head object, usually `status.archive.head` of the Conversation. */
   readonly head: string;
   /** `status.archive.files`: name of the snapshot of files. Absent: there is none. */
   readonly files?: string | undefined;

@@ -165,7 +165,7 @@ export class SegmentBuilder {
     return this.#checksums.length === 0;
   }
 
-  /** Whether full frames and words have `bytes` stored bytes. Packs the words only if needed. */
+  /** Whether full frames and words have `bytes` bytes when stored. Packs words only if needed. */
   reaches(bytes: number): boolean {
     const words = this.#words;
     if (this.bytes >= bytes) return true;

@@ -44,7 +44,7 @@ export interface OutwardAnswer {
 
 /** Requests to hosts outside the cluster, with the same proxies and CAs as the gateway. */
 export interface OutwardRequests {
-  /** Sends a GET request. Rejects if the host has not answered, or the proxy has in its place. */
+  /** Sends a GET request. Rejects if the host does not answer, or the proxy answers instead. */
   ask(
     url: URL,
     options: { readonly headers?: Readonly<Record<string, string>>; readonly signal: AbortSignal },

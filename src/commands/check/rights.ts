@@ -191,7 +191,7 @@ export const installFindings = (
       });
     });
 
-/** Without settings the account names are guesses, and no right allows to read the accounts. */
+/** The chart gives no right to read accounts. Those that the settings name count as existing. */
 const namedAnyway =
   ({ areAccountsNamed }: Scene) =>
   (error: unknown): true => {

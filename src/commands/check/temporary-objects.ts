@@ -40,8 +40,8 @@ interface Created {
 }
 
 /**
- * Creates objects for checks, and deletes these objects. A label finds also an object whose
- * creation had no answer. Without the right to list, objects are deleted by name.
+ * Creates objects for checks, and deletes them: by their label, which also finds an object whose
+ * creation got no response, or by name without the right to list objects.
  */
 export class TemporaryObjects {
   readonly #options: TemporaryObjectsOptions;
