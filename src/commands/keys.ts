@@ -11,7 +11,7 @@ export interface CreateKeyOptions extends ClusterOptions {
   readonly expiresAt?: string;
 }
 
-/** Prints the new key, and nothing else, on standard output: it can't be shown again. */
+/** Prints only the new key on standard output. The key can not be shown again. */
 export async function createKey({
   owner,
   role,
@@ -60,7 +60,7 @@ export async function listKeys(options: ClusterOptions): Promise<void> {
   );
 }
 
-/** Deletes the key; gateways refuse it as soon as their caches have seen that. */
+/** Deletes the key. Gateways refuse the key as soon as their informer caches are updated. */
 export async function revokeKey(name: string, options: ClusterOptions): Promise<void> {
   await withClient(options, async (client, namespace) => {
     try {
