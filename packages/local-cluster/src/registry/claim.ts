@@ -37,8 +37,8 @@ function storageErrors({ resources }: ClaimSpec): FieldError[] {
 }
 
 /**
- * Returns the errors of a change. A bound claim's size and attributes class may change, and fields
- * that the server sets may be set once.
+ * A bound claim's `resources` and `volumeAttributesClassName` may change. `volumeName` and
+ * `storageClassName` may be set once.
  */
 function changeErrors(spec: ClaimSpec, old: Claim): FieldError[] {
   const { spec: before = {} } = old;
