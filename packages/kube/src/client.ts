@@ -20,7 +20,7 @@ export interface ListOptions {
 }
 
 export interface MetadataOptions {
-  /** Requests metadata alone, if the server can do that. Objects then have no other fields. */
+  /** Requests only metadata from a server that supports this. Objects have no other fields then. */
   readonly metadataOnly?: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface ListResult<T> {
 export interface CreateOptions extends CallOptions {
   /**
    * The response contains only metadata, because a large object is otherwise sent back whole.
-   * `create` returns the sent object with this metadata: it lacks the server's other changes.
+   * `create` returns the sent object with this metadata, without the server's other changes.
    */
   readonly metadataOnly?: boolean;
 }

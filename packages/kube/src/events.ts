@@ -44,7 +44,7 @@ interface Written {
 /** Maximum Events that wait to be written: of all groups together, and of one group. */
 const maxBuffered = 2000;
 const maxBufferedPerShare = 500;
-/** Maximum concurrent writes. One after the other, an API server takes about 20 Events a second. */
+/** Maximum concurrent writes. With only one, an API server accepts about 20 Events a second. */
 const maxWriters = 4;
 /** Maximum entries of `#written` and of `#tokens`. The least recently used ones are dropped. */
 const maxRemembered = 4096;
@@ -54,8 +54,8 @@ const burst = 25;
 const refillMs = 300_000;
 
 /**
- * Writes Events about objects. For a repeated Event, it increments the count of the first one.
- * `record` never waits and never throws: Events that exceed a limit or can't be written are lost.
+ * Writes Events about objects. A repeated Event increments the count of the first one. `record`
+ * never waits and never throws: Events that exceed a limit or can't be written are lost.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;

@@ -52,7 +52,7 @@ interface Share<T> {
 export class FairQueue<T> {
   readonly #maxPerShare: number;
   readonly #shares = new Map<string, Share<T>>();
-  /** Shares with `ready`, in the order in which `shift` serves them. */
+  /** Shares whose `ready` is true, in the order in which `shift` serves them. */
   readonly #ring = new Fifo<Share<T>>();
   #size = 0;
 

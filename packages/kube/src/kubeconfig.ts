@@ -108,7 +108,7 @@ async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
   return merged;
 }
 
-/** Reads the credentials of the user. Runs an exec plugin if its last response has expired. */
+/** Reads the user's credentials. Runs an exec plugin unless its last response is still valid. */
 async function credentials(
   config: KubeConfig,
   where: string,

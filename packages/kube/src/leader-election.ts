@@ -23,7 +23,10 @@ export interface LeaderElectionOptions extends Runtime {
   readonly identity: string;
   /** Processes that hold the Lease together and all lead. Absent: one process holds the Lease. */
   readonly members?: LeaseMembers;
-  /** Time without a renewal after which others may take the Lease, equal for all; default 15 s. */
+  /**
+   * Time without a renewal after which others may take the Lease; default 15 s. All processes have
+   * to use the same value.
+   */
   readonly leaseDurationMs?: number;
   /** Time without a renewal after which a leader stops leading; default 10 s. */
   readonly renewDeadlineMs?: number;
@@ -52,13 +55,12 @@ const settlePollMs = 20;
  * candidates poll more often.
  *
  * At most one process leads because of three rules, without comparing clocks of two processes:
- * 1. A leader counts its time from before it sent a renewal, and leads for `renewDeadlineMs` from
- *    then.
- * 2. Other candidates count from the time at which they saw the Lease change, which is later, and
- *    wait for `leaseDurationMs`.
- * 3. A write of a `fenced` client is handed to a connection only while rule 1 holds. This rule
- *    assumes that the API server executes the write within `writeDeadlineMs`, the difference of
- *    both durations, or never.
+ * 1. A leader leads for `renewDeadlineMs`, counted from before it sent its last renewal.
+ * 2. Another candidate waits for `leaseDurationMs`, counted from the time at which it saw the Lease
+ *    change, which is later.
+ * 3. A write of a `fenced` client is handed to a connection only while rule 1 lets the leader lead.
+ *    The only assumption is that the API server executes such a write within `writeDeadlineMs`, the
+ *    difference of both durations, or never.
  */
 export class LeaderElection {
   readonly #options: LeaderElectionOptions;
@@ -94,7 +96,7 @@ export class LeaderElection {
     return this.#leaseDurationMs - this.#renewDeadlineMs;
   }
 
-  /** True in this turn of the event loop: nobody else leads now or within `writeDeadlineMs`. */
+  /** Whether this process leads in this turn: nobody else leads now or within `writeDeadlineMs`. */
   get isLeading(): boolean {
     return this.#options.clock.monotonic() < this.#leadingUntil;
   }

@@ -115,9 +115,8 @@ export class WriteLedger {
   }
 
   /**
-   * Records the start of a write. The caller calls `sent` each time that a connection gets the
-   * request, because the deadline counts from then, and `ended` once, with whether the outcome is
-   * known.
+   * Records the start of a write. The caller calls `sent` whenever a connection gets the request,
+   * because the deadline counts from then, and `ended` once, with whether the outcome is known.
    */
   begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
     let until = 0;

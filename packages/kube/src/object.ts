@@ -93,7 +93,7 @@ export const isLive = ({ metadata }: Pick<KubeObject, 'metadata'>): boolean =>
 
 type Versioned = { readonly metadata: Pick<ObjectMeta, 'resourceVersion'> };
 
-/** Compares two versions of a resource, which may exceed the precision of a number. */
+/** Whether `one` is newer. A resourceVersion may exceed the precision of a JavaScript number. */
 export const isNewerVersion = (one: Versioned, other: Versioned): boolean => {
   const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
   return version.length === before.length ? version > before : version.length > before.length;

@@ -2,7 +2,7 @@
 const targetPageBytes = 8_388_608;
 const initialLimit = 100;
 export const maxLimit = 500;
-/** Maximum factor between the limits of two pages, because the next objects may be larger. */
+/** Maximum factor by which the limit grows after a page, as the next objects may be larger. */
 const maxGrowthFactor = 5;
 const shrinkFactor = 4;
 

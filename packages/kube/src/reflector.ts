@@ -34,6 +34,7 @@ function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
 }
 
 /**
+ * How certain a deletion is:
  * - observed: the API server has reported the deletion.
  * - assumed: a list lacks the object, or `accepts` rejects the object. The object may still exist,
  *   if the API server was restored from a backup.
@@ -43,7 +44,7 @@ export type Finality = 'observed' | 'assumed';
 /**
  * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
  * `added` once, `updated` any number of times, and `deleted` once. An object that is recreated
- * under its old name has a new uid. The store changes in the same turn of the event loop.
+ * under its old name has a new uid. The store has changed in the same turn of the event loop.
  */
 export interface Handler<T> {
   added?(object: T): void;
@@ -69,8 +70,8 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Runt
 /**
  * Converts an object of a list or a watch into the object that the store holds, like client-go's
  * SetTransform, and removes parts that no reader of the store needs. The reflector converts each
- * accepted version once and page by page, so that at most one page of whole objects is in memory.
- * The function is pure and keeps namespace, name, uid and resourceVersion.
+ * accepted version once and page by page, so that at most one page of whole objects is in memory. A
+ * transform is pure and keeps namespace, name, uid and resourceVersion.
  */
 type Transform<S, T> = (object: S) => T;
 

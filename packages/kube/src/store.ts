@@ -187,7 +187,7 @@ function bucketOf<T>(index: Index<T>, value: string): Bucket<T> {
 
 /** Maximum entries that `#sweep` checks. With two, entries are removed faster than added. */
 const maxSweptEntries = 2;
-/** Number of entries from which `#sweep` removes those of objects that the cache lacks. */
+/** With more entries than this, `#sweep` removes entries of objects that the cache lacks. */
 const maxAbsentEntries = 1_000;
 
 /** Time after `created` during which `get` returns an object even if the cache lacks it. */

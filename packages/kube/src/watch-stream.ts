@@ -57,7 +57,10 @@ function parseLine(line: string): RawEvent {
 
 const eventObject = (event: unknown): unknown => (event as Partial<RawEvent>).object;
 
-/** Parses an object, whose `managedFields` may be replaced. Throws a SyntaxError if not JSON. */
+/**
+ * Parses the JSON of an object. `managedFields` may contain only a placeholder, so readers must not
+ * use this field. Throws a SyntaxError for invalid JSON.
+ */
 export const parseObject = (json: string): unknown => parseAbridged(json, (object) => object);
 
 const opening = '"managedFields":[';

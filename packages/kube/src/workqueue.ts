@@ -77,8 +77,8 @@ export class Workqueue<K extends string> {
 
   /**
    * Adds the key after a delay, or at once if the delay is not positive. The delay is at least one
-   * millisecond, because a smaller one may be too small to change the present time, and the caller
-   * would then wait again at once.
+   * millisecond: after a smaller one, the clock may still show an earlier time than the caller
+   * waits for, and the caller would wait again at once.
    */
   addAfter(key: K, delayMs: number): void {
     if (this.#shutDown) return;

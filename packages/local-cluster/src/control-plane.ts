@@ -99,7 +99,7 @@ export class ControlPlane {
     }
   }
 
-  /** Creates or updates CustomResourceDefinitions. Unchanged ones are not written. */
+  /** Creates or updates CustomResourceDefinitions. Does not write unchanged definitions. */
   async applyCrds(
     manifests: readonly { readonly metadata: { readonly name: string } }[],
   ): Promise<void> {

@@ -49,7 +49,7 @@ export function deleted(
 ): Deletion {
   const { generation, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   const own = resource.graceSeconds?.(object) ?? 0;
-  // An object without a grace period (a pod without a node) ignores the one that a client wants.
+  // An object without a grace period (a pod without a node) ignores `gracePeriodSeconds`.
   const grace = own === 0 ? 0 : Math.max(0, gracePeriodSeconds ?? own);
   if (grace === 0 && !isHeld(object)) return { object, gone: true };
   const again = deletionTimestamp !== undefined;

@@ -177,7 +177,7 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
     : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
 
-/** Removes nulls, which Go omits, except from the schema of a custom resource (null defaults). */
+/** Removes nulls, as Go does, but not from `openAPIV3Schema`, where a default may be null. */
 export function dropNulls(value: Json): Json {
   if (isArray(value)) return value.filter((item) => item !== null).map(dropNulls);
   if (!isObject(value)) return value;

@@ -320,7 +320,7 @@ export function scaleOf(object: ApiObject, paths: ScalePaths) {
 
 const maxReplicas = 2_147_483_647;
 
-/** Checks the values at the paths of `scale`. Kubernetes reports these with a leading dot. */
+/** Checks the values at the paths of `scale`. Kubernetes reports the paths with a leading dot. */
 function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldError[] {
   return (scale === undefined ? [] : [scale.spec, scale.status]).flatMap((path) => {
     const replicas = valueAt(object, path);
@@ -333,7 +333,7 @@ function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldE
   });
 }
 
-/** Sets the replicas of a Scale. The resourceVersion of the Scale, if any, is a precondition. */
+/** Returns the object with a Scale's replicas. A resourceVersion of the Scale is a precondition. */
 export function withScale(object: ApiObject, scale: JsonObject, paths: ScalePaths): JsonObject {
   const replicas = numberAt(scale['spec'], 'replicas') ?? 0;
   const { name, namespace, uid, resourceVersion } = objectAt(scale, 'metadata') ?? {};

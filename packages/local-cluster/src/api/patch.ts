@@ -55,7 +55,7 @@ export function parseJson(text: string): Json {
   }
 }
 
-/** @throws StatusError 415 for an unsupported type, 422 for a JSON patch that can't be applied */
+/** @throws StatusError 415 for an unsupported `type`, 422 for a JSON patch that does not apply */
 export function patched(
   object: JsonObject,
   type: string,

@@ -17,7 +17,7 @@ export interface PlaneRequest {
 export interface PlaneResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text, or a stream of texts (watch) or bytes (log), which the reader ends by `return`. */
+  /** A text, or a stream of texts (watch) or bytes (log), ended by `return` of its iterator. */
   readonly body: string | WatchStream | AsyncIterable<Uint8Array>;
 }
 

@@ -135,10 +135,10 @@ function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePat
   return textResponse(404, '404 page not found\n');
 }
 
-/** Whether the path suits the scope of the kind: a namespaced object needs a namespace. */
+/** Whether the path fits the kind: namespaced objects have a namespace, and other kinds do not. */
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 
-/** Formats a warning (RFC 7234 §5.5) as Kubernetes does, with `?` for non-ASCII characters. */
+/** Formats a warning (RFC 7234 §5.5) as Kubernetes does, with `?` for all but printable ASCII. */
 const warning = (text: string): string =>
   `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;

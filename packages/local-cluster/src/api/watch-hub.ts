@@ -133,7 +133,7 @@ export class WatchHub {
     if (text === undefined) {
       const object =
         event.state === 'left' && change.before !== undefined
-          ? // The object does not match any more, so the watcher gets its last matching state.
+          ? // The object does not match any more: the watcher gets the last state that matched.
             withMeta(change.before.object, { resourceVersion: String(change.version) })
           : change.after.object;
       text = line(

@@ -163,7 +163,7 @@ const writeParameters = [
   ),
 ];
 
-/** Returns the paths that `kubectl explain` and the check for server-side validation read. */
+/** Returns the paths that `kubectl explain` and kubectl's check for server-side validation read. */
 function pathsOf(resource: ApiResource): Record<string, unknown> {
   const base =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;

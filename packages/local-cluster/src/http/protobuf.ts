@@ -3,7 +3,7 @@ import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
  * Type of the requests that kubectl and Helm send as protobuf without a fallback to JSON: `kubectl
- * create` of the small kinds, and the Secrets of releases. A body is an envelope
+ * create` of the small kinds, and the Secrets of Helm releases. A body is an envelope
  * (`runtime.Unknown`, after four magic bytes) around one of `types`, with the field numbers of
  * Kubernetes' .proto files.
  */
@@ -55,7 +55,7 @@ const deleteOptions = message({
   4: ['propagationPolicy', 'string'],
   5: ['dryRun', { list: 'string' }],
 });
-/** Message types by kind. No two groups have a kind of the same name among these. */
+/** Message types by kind. Each of these kinds is the only one of its name in all groups. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
   ConfigMap: message({

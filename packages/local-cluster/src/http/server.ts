@@ -17,7 +17,7 @@ import { jsonOfProtobuf, protobufType } from './protobuf.ts';
 
 /**
  * Sends a stream chunk by chunk, as fast as the client reads. If the client reads nothing for
- * `stalledMs`, its connection is closed, because the server would have to buffer the unread data.
+ * `stalledMs`, the server closes the connection instead of buffering the unread data.
  */
 async function sendStream(
   response: ServerResponse,
@@ -75,7 +75,7 @@ export interface ApiServerOptions {
   readonly podLogs?: PodLogs;
   /** Certificate, which a caller keeps over restarts for its kubeconfigs. Default: a new one. */
   readonly certificate?: Certificate;
-  /** A watch is closed when its client has read nothing for this time; default 30 s. */
+  /** A watch or log is closed when its client has read nothing for this time; default 30 s. */
   readonly stalledMs?: number;
 }
 
@@ -181,7 +181,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     socket.once('close', () => sockets.delete(socket));
     handOver(socket, plain, secure);
   });
-  // Both servers get their connections from `handOver`. The events start their timers.
+  // Both servers get their connections from `handOver`. 'listening' starts their timers.
   plain.emit('listening');
   secure.emit('listening');
   server.listen(port, host);

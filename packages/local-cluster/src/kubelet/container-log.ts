@@ -15,7 +15,7 @@ async function startsOfTail(
   for (const file of files.toReversed()) {
     const content = await readFile(file);
     let start = content.length;
-    // The search starts before the newline that ends the line.
+    // The search starts before the newline that ends the line to be found.
     for (; missing > 0 && start > 0; missing -= 1)
       start = start < 2 ? 0 : content.lastIndexOf(0x0a, start - 2) + 1;
     starts.unshift(start);
@@ -123,7 +123,7 @@ export class ContainerLog {
     const buffer = Buffer.alloc(64 * 1024);
     await using file = await open(this.#path, 'r');
     for (let position = start; !signal.aborted;) {
-      // Both are read before the file, so that nothing that is written later is missed.
+      // `isOver` and `version` are read before the file, so that no later write is missed.
       const isOver = !this.#running || this.#rotations !== rotations;
       const version = this.#version;
       const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
@@ -138,7 +138,7 @@ export class ContainerLog {
     }
   }
 
-  /** Runs writes one after the other. A failure is logged once until a write succeeds. */
+  /** Runs writes one after the other. Logs a failure only if the write before it has succeeded. */
   #inTurn(task: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(task).then(
       () => {

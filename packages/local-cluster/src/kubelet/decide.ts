@@ -11,7 +11,7 @@ import {
 
 export interface Plan {
   readonly start: readonly string[];
-  /** Reasons and messages to report for terminated containers that wait for their back-off. */
+  /** Reasons and messages to report for terminated containers during their back-off. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
   /** Delay until the next back-off ends; undefined when none is pending. */
   readonly nextInMs?: number;

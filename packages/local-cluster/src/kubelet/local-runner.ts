@@ -171,9 +171,9 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
 
 /**
  * Runs processes of this machine, each in its own session. A run consists of the processes of its
- * session and of those with its id in their environment. A process escapes when it both starts
- * another session and clears its environment. After a crash of this process, a process that has
- * cleared its environment and is alone in its session escapes too.
+ * session and of those with the id of the run in their environment. A process escapes when it both
+ * starts another session and clears its environment. After a crash of this process, a process that
+ * has cleared its environment and is alone in its session escapes too.
  */
 export class LocalRunner implements ProcessRunner {
   readonly #options: Options;
@@ -303,6 +303,6 @@ async function pump(
   try {
     for await (const chunk of stream) await output(chunk as Uint8Array);
   } catch {
-    // The stream was destroyed because another process held the pipe open. The data are complete.
+    // The stream was destroyed after `drainMs`, when all output of the run had arrived.
   }
 }

@@ -193,7 +193,7 @@ export class NodeFolder {
     const present = await readFile(path, 'utf8').catch(() => '');
     if (/^[0-9a-f-]{36}$/.test(present)) return present;
     const id = randomUUID();
-    // The rename is atomic, because the node would not find its processes after a truncated id.
+    // The rename is atomic, because a node with a truncated id would not find its processes.
     await writeFile(`${path}.new`, id, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return id;

@@ -11,7 +11,7 @@ export interface ProcessRequest {
   readonly workingDir: string;
   /** Unique id of the run, which every process of the run has in its environment. */
   readonly runId: string;
-  /** Receives the output in order, each chunk after the promise of the last one. Never rejects. */
+  /** Called with the output in order, one chunk after the other. The promise never rejects. */
   readonly output: (chunk: Uint8Array) => Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export interface ProcessExit {
 
 /** A process and all processes that it has started. */
 export interface RunningProcess {
-  /** Resolves when all these processes have ended, after their output. */
+  /** Resolves when all these processes have ended and `output` has received everything. */
   readonly exited: Promise<ProcessExit>;
   /** Sends SIGTERM to the process group. */
   terminate(): void;

@@ -136,14 +136,14 @@ export interface ProberOptions {
   readonly onChange: () => void;
   /** Called when a check fails, with the message that a kubelet reports. */
   readonly onFailure: (kind: ProbeKind, detail: string) => void;
-  /** Called when a liveness or startup probe reaches its failure threshold. Ends the container. */
+  /** Called to end the container when a liveness or startup probe reaches its failure threshold. */
   readonly onDead: (probe: Probe) => void;
 }
 
 /** Delay before the second check of a startup or readiness probe; it doubles until a success. */
 const firstCheckDelayMs = 100;
 
-/** Time by which a timer may fire too early, by the monotonic clock. */
+/** Maximum time by which a timer fires too early, as measured by the monotonic clock. */
 const timerSlackMs = 5;
 
 /**

@@ -24,7 +24,7 @@ export interface Quantity {
 
 const billion = 1_000_000_000n;
 
-/** Returns undefined for other texts. Rounds fractions of a billionth up, away from zero. */
+/** Returns undefined if the text is no quantity. Rounds fractions of a billionth away from zero. */
 export function parseQuantity(text: string): Quantity | undefined {
   const [, sign = '', digits = '', suffix = ''] = pattern.exec(text) ?? [];
   if (digits === '') return undefined;

@@ -187,7 +187,7 @@ export class ObjectStore {
     else table.set(key, stored);
   }
 
-  /** Resolves when all writes so far are durable. @throws StorageError when they were undone */
+  /** Resolves when all writes so far are durable. @throws StorageError when they have failed */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();
   }
