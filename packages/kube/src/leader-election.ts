@@ -15,7 +15,7 @@ import {
 } from './lease.ts';
 
 export interface LeaderElectionOptions extends Runtime {
-  /** Client for the Lease. It is not `fenced` and shares no connections with the leader's work. */
+  /** Client for the Lease that is not `fenced` and shares no connections with the leader's work. */
   readonly client: KubeClient;
   readonly namespace: string;
   readonly name: string;

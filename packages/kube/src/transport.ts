@@ -72,9 +72,9 @@ const transientStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
  * HTTP client of one API server with persistent connections.
  *
  * A call ends before its deadline. The transport retries a read after a lost connection, 429 and
- * `transientStatuses`. It retries a write only when the server has certainly not executed it: the
- * server answered 429, or no request was handed to a connection. Every other failure of a write is
- * thrown, because a retry could execute the write twice.
+ * `transientStatuses`. The transport retries a write only when the server has certainly not
+ * executed it: the server answered 429, or no request was handed to a connection. Every other
+ * failure of a write is thrown, because a retry could execute the write twice.
  */
 export class Transport {
   readonly #options: TransportOptions;
