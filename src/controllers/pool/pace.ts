@@ -18,9 +18,9 @@ function bucketOf({ maxPerMinute }: Refill): TokenBucket {
 }
 
 /**
- * Decides when a pool may create warm sandboxes: `refill.maxPerMinute` limits all creations, the
- * replacement of a claimed one comes `refill.delay` after the claim, whatever claims follow, and
- * failures to boot delay all further ones, longer with each consecutive failure.
+ * Decides when a pool may create warm sandboxes. `refill.maxPerMinute` limits all creations. A
+ * claimed one is replaced `refill.delay` after its claim, whatever claims follow. A failure to boot
+ * delays all further creations, longer with each consecutive failure.
  */
 export class PoolPace {
   readonly #clock: Clock;
@@ -33,7 +33,7 @@ export class PoolPace {
   /** Monotonic time from which a warm sandbox may be created again. */
   #readyAt: number;
 
-  /** A new leader waits as long as the failures before it demand. */
+  /** `failures` comes from the status of the pool: a new leader continues the back-off. */
   constructor(clock: Clock, refill: Refill, failures: number) {
     this.#clock = clock;
     this.#refill = refill;
@@ -77,7 +77,7 @@ export class PoolPace {
     this.#readyAt = this.#clock.monotonic() + this.#failureDelayMs;
   }
 
-  /** Records a boot, which resets the failures if the creation was after the last one. */
+  /** Records a boot. Resets the failures if the sandbox was created after the last failure. */
   booted(createdAt: number): void {
     if (createdAt >= this.#failedAt) this.#failures = 0;
   }
@@ -103,7 +103,7 @@ export class PoolPace {
     const dueAt = claimedAt === undefined ? 0 : claimedAt + durationMs(this.#refill.delay);
     const at = Math.max(this.#readyAt, this.#bucket.readyAt, dueAt);
     const nextMs = Math.ceil(at - this.#clock.monotonic());
-    // The events of a warm sandbox that boots after a failure cause the next reconcile.
+    // Without another delay, the pool waits for a warm sandbox to boot, which causes an event.
     return nextMs > 0 ? nextMs : probeMs;
   }
 }
