@@ -10,10 +10,7 @@ const checkMs = 20_000;
 /** Maximum gap between two checks in milliseconds. After a longer gap, the time starts at 0. */
 const maxGapMs = 60_000;
 
-/**
- * Maximum drift of the wall clock from the monotonic clock since the first check, in milliseconds.
- * A larger drift means that the wall clock was set.
- */
+/** Maximum drift of the wall clock in milliseconds; a larger one means that the clock was set. */
 const maxDriftMs = 5_000;
 
 interface Observation {

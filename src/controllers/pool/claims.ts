@@ -96,9 +96,7 @@ export interface WarmSandboxClaimsOptions {
   >;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
   readonly clock: { monotonic(): number };
-  /**
-   * Maximum milliseconds for the API server to execute a write without response. Default 10,000.
-   */
+  /** Maximum milliseconds until a write without a response is executed. Default 10,000. */
   readonly settleMs?: number;
 }
 
@@ -258,8 +256,7 @@ export class WarmSandboxClaims {
       const hasChanged = isConflict(error) || isNotFound(error);
       if (doubt === undefined && !hasChanged) admission.notExecuted(warmSandbox);
       else admission.assume(warmSandbox, { ...taken, until: sentAt + settleMs });
-      // The read shows whether the claim was executed. A claim without any response may still be
-      // executed after the read, unless the version of the sandbox has changed.
+      // A claim without any response may be executed after a read, which then proves nothing.
       if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
         const stored = await storedObject({ client, signal }, sandboxes, warmSandbox);
         if (stored === undefined) admission.notExecuted(warmSandbox);

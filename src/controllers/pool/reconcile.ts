@@ -167,10 +167,7 @@ export class PoolReconciler {
       for (const warmSandbox of warmSandboxes) await this.#delete(warmSandbox, signal);
   }
 
-  /**
-   * The share of the pool in `roomForWarmSandboxes`, and the room that no pool of the namespace
-   * uses.
-   */
+  /** The share of the pool in `roomForWarmSandboxes`, and the room that no pool uses. */
   #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
     const { stores, admission } = this.#options;
     const { namespace, name } = pool.metadata;
@@ -216,10 +213,7 @@ export class PoolReconciler {
     return memory;
   }
 
-  /**
-   * Number of warm sandboxes of the pool that are stored and that the cache does not show yet,
-   * including those that earlier leaders created.
-   */
+  /** Number of the pool's stored warm sandboxes that the cache lacks, also of earlier leaders. */
   #unseenOf({ metadata: { namespace, name } }: SandboxPool): number {
     return this.#options.reads
       .unseen()
@@ -310,9 +304,7 @@ export function poolController(
   const pools = caches.pools.store;
   const poolsIn = ({ metadata: { namespace = '' } }: KubeObject): readonly Request[] =>
     pools.byIndex(byNamespace, namespace).map(requestOf);
-  /**
-   * Source of events of warm sandboxes, and of sandboxes that count in `maxSandboxes` of a quota.
-   */
+  /** Events of warm sandboxes, and of sandboxes that count in `maxSandboxes` of a quota. */
   const sandboxes: EventSource = (queue) => {
     const enqueue = (sandbox: Sandbox, pool: string | undefined): void => {
       const { namespace } = sandbox.metadata;

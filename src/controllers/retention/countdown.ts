@@ -114,9 +114,7 @@ export const RetentionRule = {
 } as const;
 export type RetentionRule = (typeof RetentionRule)[keyof typeof RetentionRule];
 
-/**
- * The period for which a rule keeps an object: `keptMs` from `sinceMs`, a time since 1970 in ms.
- */
+/** The period for which a rule keeps an object: `keptMs` after `sinceMs`, a time since 1970. */
 export interface Countdown {
   readonly subject: 'conversation' | 'sandbox';
   readonly rule: RetentionRule;
@@ -172,9 +170,8 @@ const latest = (first: number, ...others: readonly number[]): number =>
   Math.max(first, ...others.filter((ms) => !Number.isNaN(ms)));
 
 /**
- * Time of the last use of a conversation: its end, or a later activity or message, for example in a
- * run between two polls of its agent. The clock of the agent can postpone a deletion, but never
- * cause an earlier one.
+ * Time of the last use of a conversation: its end, or a later activity or message. The clock of the
+ * agent can postpone a deletion, but never cause an earlier one.
  */
 const endMs = (conversation: CachedConversation): number => {
   const { lastActivityTime = '', messages } = conversation.status ?? {};

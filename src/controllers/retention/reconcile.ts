@@ -27,10 +27,7 @@ import { observe, type ControllerSpec, type EventSource, workers } from '../cont
 export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
-  /**
-   * Minimum time for which this process must find an object due before its deletion, by the
-   * monotonic clock. Default 120,000.
-   */
+  /** Minimum time, by the monotonic clock, for which checks find an object due. Default 120,000. */
   readonly confirmMs: number;
 }
 
@@ -216,9 +213,9 @@ export class RetentionReconciler {
   ): Promise<void> {
     const { logger, metrics } = this.#options;
     const { namespace, name, uid } = object.metadata;
-    // Garbage collection would also delete a sandbox that was just resumed, because a resume
-    // changes only the sandbox. This deletion checks the sandbox's version. A running sandbox needs
-    // no check: a message to its agent changes the conversation.
+    // A resume changes only the sandbox, so its version is checked before garbage collection
+    // deletes it. A running sandbox needs no check, because a message to its agent changes the
+    // conversation.
     if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING')
       await this.#deleteVersion(ownSandbox, signal);
     if (!(await this.#deleteVersion(object, signal))) return;

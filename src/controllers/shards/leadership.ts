@@ -80,9 +80,7 @@ export interface LeadershipOptions extends Omit<
   'members' | 'onStartedLeading' | 'onStoppedLeading'
 > {
   readonly shards: number;
-  /**
-   * Resolves when the process can lead. Until then, the process acquires none of several shards.
-   */
+  /** Resolves when the process can lead; until then it acquires none of several shards. */
   readonly ready: (signal: AbortSignal) => Promise<void>;
   /** Starts the work of the leader of a shard, with the contract of `LeaderElectionOptions`. */
   readonly onStartedLeading: (term: Term, signal: AbortSignal) => Promise<void>;

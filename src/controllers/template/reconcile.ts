@@ -58,10 +58,7 @@ const specimen = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'dry-run', templateName: template.metadata.name, replicas: 1 },
 });
 
-/**
- * Reports in the condition Valid of a template whether the API server accepts its pods, so that
- * people learn of an invalid template before the start of a conversation fails.
- */
+/** Reports in the condition Valid of a template whether the API server accepts its pods. */
 export class TemplateReconciler {
   readonly #options: TemplateReconcilerOptions;
 

@@ -51,7 +51,7 @@ const timeoutMs = 5_000;
 /** Time after which a call that sent an answer can not reach the agent any more. */
 const settleMs = 20_000;
 const againAfterMs = 500;
-/** Maximum conversations whose last read question is in memory. */
+/** Maximum conversations whose last question is in memory. */
 const maxRead = 20_000;
 
 /**
@@ -69,7 +69,7 @@ const maxRead = 20_000;
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;
-  /** Time of the last update whose question was read, by conversation. */
+  /** State of the agent when its question was last read, by conversation. */
   readonly #read = recentlyUsed<string>(maxRead);
   readonly #sent: ElapsedTimes;
 
@@ -78,7 +78,7 @@ export class Approvals {
     this.#sent = new ElapsedTimes(options);
   }
 
-  /** Stores the answer to the agent's question, before any step that depends on the answer. */
+  /** Stores a person's answer in the status, before any step that depends on the answer. */
   async record(scope: Scope): Promise<void> {
     const { spec, metadata } = scope.stored;
     const isNew = scope.status.observedGeneration !== metadata.generation;
@@ -111,7 +111,7 @@ export class Approvals {
       return { status: withNothingAsked(known, agentEpochOf(run), now) };
     }
     const asked = await this.#asked(run, before, signal);
-    // The report was outdated; the next one decides.
+    // The report of the agent was outdated. The next report decides.
     if (asked === undefined) return { status: before, againAfterMs };
     const isOpen = asked.id === before.approval?.id;
     const known = isOpen ? before : await this.#withoutLostApproval(run, before, signal);
@@ -124,8 +124,8 @@ export class Approvals {
   }
 
   /**
-   * The status of an agent that no longer asks its question. An approval of unknown outcome counts
-   * as not sent where the calls were rejected, for example by a pause.
+   * The status when the agent does not ask its question any more. An approval without a response
+   * counts as not sent if the agent has rejected the calls instead, for example because of a pause.
    */
   async #withoutLostApproval(
     { endpoint, id }: PolledRun,
@@ -141,7 +141,7 @@ export class Approvals {
     return withAnswer(status, lost);
   }
 
-  /** The question of the agent, which is read once for each update of its conversation. */
+  /** The question of the agent, which is read once for each `updatedAt` of the conversation. */
   async #asked(
     run: PolledRun,
     { approval: known }: ConversationStatus,
@@ -181,7 +181,7 @@ export class Approvals {
     const { endpoint, id } = run;
     const key = runKey(run);
     const { sentTime, accept, option, reason } = answer;
-    // A call that another process has sent may still arrive.
+    // A call with this answer from another process may still reach the agent.
     if (sentTime !== undefined && this.#sent.lastsMs(key, sentTime) < settleMs)
       return { status, againAfterMs };
     const sent = { ...answer, sentTime: isoTime(clock) };
@@ -213,14 +213,14 @@ export class Approvals {
 
 const agentEpochOf = ({ sandbox }: PolledRun): number => sandbox.status?.agentEpoch ?? 0;
 
-/** The question with this answer; the unchanged status where no question is open. */
+/** The status with this answer to its open question; unchanged if no question is open. */
 const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): ConversationStatus =>
   status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
 
 /**
- * Requests a resume of the paused sandbox of a conversation whose agent lacks the answer, once for
- * each answer: a person may pause the sandbox again. A process that ends before the returned status
- * is stored requests the resume again.
+ * Requests a resume of a paused sandbox whose agent lacks the answer. Each answer requests one
+ * resume only, because a person may pause the sandbox again. A process that ends before the
+ * returned status is stored requests the resume again.
  */
 async function resumeForAnswer(
   { client, clock }: { readonly client: KubeClient; readonly clock: Clock },
