@@ -55,17 +55,18 @@ const againAfterMs = 500;
 const maxRead = 20_000;
 
 /**
- * The questions of agents and their answers, in this order: `follow` stores the question of an
- * agent that waits for a confirmation in the status. The gateway stores the answer of a person in
- * `spec.approvals` (`src/gateway/approvals/approvals.ts`). The next reconcile (`reconcile.ts`,
- * `follow.ts`) begins with `record`, which stores what the answer means in the status and resumes a
- * paused sandbox for it. Once a poll shows that the agent asks, `follow` sends the answer and
- * closes the question. `decide.ts` has the decisions.
+ * Handles the questions of agents and the answers of people (`decide.ts` has the decisions):
  *
- * An answer is stored before the agent gets it, on the version of the conversation that was read,
- * so that only one of two operators sends it. An agent that still asks after a call of unknown
- * outcome gets the same answer again. An agent that asks no longer has received the answer, unless
- * it has rejected the calls.
+ * 1. `follow` stores the question of an agent that waits for a confirmation in the status.
+ * 2. The gateway stores the answer of a person in `spec.approvals`.
+ * 3. The next reconcile calls `record`, which stores the meaning of the answer in the status, and
+ *    resumes a paused sandbox for the answer.
+ * 4. Once a poll shows that the agent asks, `follow` sends the answer and closes the question.
+ *
+ * An answer is stored before the agent gets it, with the resourceVersion that was read, so that
+ * only one of two operators sends it. An agent that still asks after a call without a response gets
+ * the same answer again. An agent that does not ask any more has received the answer, unless it has
+ * rejected the calls.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;

@@ -45,10 +45,7 @@ export interface UnansweredPoll extends Unanswered {
   readonly isUnresponsive: boolean;
 }
 
-/**
- * A text that changes with the spec of the conversation and with its sandbox. After a change, the
- * next poll is due at once.
- */
+/** Versions of the conversation's spec and of its sandbox. A change makes the next poll due. */
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join(
     '/',

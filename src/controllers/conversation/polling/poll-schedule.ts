@@ -12,8 +12,7 @@ const maxIntervalMs = 64_000;
 
 /**
  * Minimum and maximum time between two polls, by status of the run. Without webhooks, a change of a
- * running run is known within 5 s. In another status, a webhook reports a change at once, or else a
- * poll finds the change later.
+ * running run is known within 5 s. Other changes are known at once by a webhook, or else later.
  */
 const intervals: Readonly<
   Record<ExecutionStatus, { readonly minMs: number; readonly maxMs: number }>
@@ -45,7 +44,7 @@ export interface IntervalInput {
   /** Whether webhooks of the agent have arrived so far. */
   readonly notifies: boolean;
   /**
-   * Maximum interval in any status, so that the idle time of the sandbox is known exactly enough.
+   * Maximum interval in any status, so that the time for which a sandbox is idle is exact enough.
    */
   readonly maxMs?: number | undefined;
 }
@@ -110,9 +109,7 @@ export interface PollOutcome {
   /** Versions of the polled objects. With another value, the next poll is due at once. */
   readonly subject: string;
   readonly sandboxUid: string;
-  /**
-   * Identity of the agent's container. Whether webhooks arrive is unknown for another container.
-   */
+  /** Identity of the agent's container. Another container may not send webhooks. */
   readonly agent: string;
   /** Status as stored after the poll. */
   readonly status: ConversationStatus;

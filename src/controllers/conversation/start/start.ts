@@ -68,7 +68,7 @@ export class Start {
     this.#agentStages = [...prepareWorkspace(options), createConversation(options)];
   }
 
-  /** Milliseconds until the next reconcile; undefined: a change of the sandbox causes it. */
+  /** Returns the milliseconds until the next reconcile; undefined: a sandbox change causes it. */
   async advance(scope: Scope): Promise<number | undefined> {
     const { clock, logger } = this.#options;
     const beganAt = clock.monotonic();
@@ -97,7 +97,7 @@ export class Start {
     if (waiting !== undefined || endpoint === undefined) return waiting?.afterMs;
     const holder = { owner: scope.stored.spec.owner, sandbox: scope.status.sandboxUID };
     if (!this.#calls.hasRoom(holder)) {
-      // The time of a step that has not begun does not count.
+      // A step without a deadline has not begun, so its time does not count yet.
       if (scope.status.start?.deadline !== undefined) scope.status = deadlines.check(scope);
       return busyMs;
     }
@@ -111,8 +111,8 @@ export class Start {
   }
 
   /**
-   * Records a failed call. The sandbox controller handles a sandbox whose agent is unresponsive, so
-   * that no start occupies a worker for it.
+   * Records a failed call. The sandbox controller handles a sandbox with an unresponsive agent, so
+   * that no start occupies a worker for the sandbox.
    */
   #recordFailure({ sandbox }: Scope, error: AgentError): void {
     const { unresponsiveAgents, onUnresponsive } = this.#options;
@@ -125,7 +125,7 @@ export class Start {
   }
 }
 
-/** Runs stages in order and applies their changes, until one waits or fails. Returns the wait. */
+/** Runs stages in order and applies their changes until one waits or fails. Returns the wait. */
 async function runStages(stages: readonly Stage[], scope: Scope): Promise<StageResult['wait']> {
   for (const stage of stages) {
     const { wait, failure, ...changes } = await stage(scope);
