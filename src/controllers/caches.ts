@@ -64,7 +64,7 @@ export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 
 /** Index of conversations by `namespace/name` of their sandbox. */
 export const bySandbox = 'sandbox';
-/** Index of conversations by `namespace/name` of their sandbox and `/id` at its agent. */
+/** Index of conversations by `namespace/name/id`: their sandbox, and their ID at its agent. */
 export const byAgentId = 'agentId';
 export const conversationIndexers: Indexers<CachedConversation> = {
   [bySandbox]: ({ metadata, status }) =>

@@ -13,8 +13,8 @@ import type { Handler } from '@conversation-operator/kube/reflector';
 /**
  * Maximum concurrent reconciles of each controller. The numbers of `conversation`, `status` and
  * `sandbox` are high, because their reconciles wait for agents, which may answer slowly. The
- * Kubernetes client limits its own requests, and bulkheads limit the calls to agents. A worker of
- * `admission` handles one namespace at a time, for a bounded time.
+ * Kubernetes client limits its own requests, and bulkheads limit concurrent calls to agents. A
+ * worker of `admission` handles one namespace at a time, for a bounded time.
  */
 export const workers = {
   conversation: 128,
@@ -31,7 +31,7 @@ export const workers = {
   disruption: 8,
 } as const;
 
-/** Maximum workers for the objects of one owner: a quarter of all, because agents may be slow. */
+/** Maximum workers that one owner can occupy with slow agents: a quarter of the workers. */
 export const maxPerOwner = (
   name: 'conversation' | 'status' | 'sandbox' | 'archive' | 'disruption',
 ): number => workers[name] / 4;
@@ -46,7 +46,7 @@ export const ownerShare = (
     | undefined,
 ): string => (object === undefined ? '' : `${object.metadata.namespace}/${object.spec.owner}`);
 
-/** Key for `shareOf` of any object; the objects of a namespace without an owner share one key. */
+/** Key for `shareOf` of any object; the objects without an owner in a namespace share one key. */
 export const objectShare = ({
   metadata: { namespace = '' },
   spec,
@@ -86,7 +86,7 @@ interface Watched<T> {
 export interface WatchOptions<T> {
   /** Whether an update enqueues requests. Default: every update does. */
   readonly isRelevant?: (object: T, old: T) => boolean;
-  /** Delay of each request in milliseconds, which coalesces the events meanwhile. Default 0. */
+  /** Delay of each request in milliseconds; events meanwhile add no further request. Default 0. */
   readonly delayMs?: number;
 }
 

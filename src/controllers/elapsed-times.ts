@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
-/** Maximum keys in memory. If more objects are due at once, some are never deleted. */
+/** Maximum keys in memory. If more objects are due, keys are evicted and some are never deleted. */
 const maxRemembered = 100_000;
 /** Time in milliseconds for which checks must find an object due before its deletion. */
 const confirmedAfterMs = 120_000;
@@ -23,9 +23,9 @@ interface Observation {
 }
 
 /**
- * Measures for how long this process has seen a value of a key. Measures by the monotonic clock, so
- * that jumps of the wall clock have no effect. A new value of the key, and another process, start
- * at 0.
+ * Measures for how long this process has seen the same value of a key. The monotonic clock
+ * measures, so that jumps of the wall clock have no effect. A new value starts at 0, and so does a
+ * new process.
  */
 export class ElapsedTimes {
   readonly #clock: Clock;

@@ -47,11 +47,11 @@ export interface OperatorOptions extends MeasuredRuntime {
   readonly agentCredentials?: AgentCredentials;
   /** The only namespace that the operator manages. Absent: all namespaces. */
   readonly namespace?: string;
-  /** URL at which sandboxes reach the gateway, for webhooks and clones. Absent: they can not. */
+  /** URL of the gateway for sandboxes (webhooks, clones). Absent: sandboxes can not reach it. */
   readonly agentSide?: AgentSide;
   /** Proxies and certificates of sandboxes. Default: those of their templates and images. */
   readonly outward?: SandboxOutward;
-  /** Maximum milliseconds between two polls of an agent. Default: that of `poll-schedule.ts`. */
+  /** Maximum milliseconds between two polls of an agent. Default: as in `poll-schedule.ts`. */
   readonly maxPollMs?: number;
   /** Limits for clones and set-up scripts that differ from the defaults. */
   readonly preparation?: Partial<PreparationLimits>;

@@ -88,9 +88,7 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /**
-   * The secrets that no text of the agent may show: the model's API key, and those of the owner.
-   */
+  /** The secrets that no text of the agent may show: the model's API key, and the owner's. */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
     signal: AbortSignal,

@@ -53,7 +53,7 @@ export interface ConversationsOptions extends RecordingNeeds {
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
   readonly unresponsiveAgents: UnresponsiveAgents;
-  /** Called once for a sandbox whose agent is unresponsive. */
+  /** Called once for a sandbox whose agent has not answered any call for a minute. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
   readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
   /** Absent: no limit rejects any start. */
@@ -159,7 +159,7 @@ export interface ConversationControllersOptions {
 /**
  * Returns one of two controllers with the same reconcile function. `conversation` handles a
  * conversation until its start is over, and `status` afterwards, so that long starts delay no
- * status. Each controller drops requests for conversations of the other.
+ * updates of a status. Each controller drops requests for conversations of the other.
  */
 function conversationController(
   name: 'conversation' | 'status',

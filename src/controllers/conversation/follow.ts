@@ -42,7 +42,7 @@ export class Following {
 
   /**
    * Stores the answer of a person to the agent's question, then polls the agent. If the agent
-   * reports: follows the run, stores the agent's question or sends it the answer, and delivers
+   * reports: updates the run, stores the agent's question or sends it the answer, and delivers
    * messages. Returns the milliseconds until the next reconcile.
    */
   async advance(scope: Scope): Promise<number | undefined> {
@@ -122,7 +122,7 @@ export class Following {
     return againAfterMs;
   }
 
-  /** Marks the run as unknown once reports have been malformed for too long. */
+  /** Stores that the state of the run is unknown, once reports have been malformed for too long. */
   async #malformed(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
     const { clock, configurations, poller } = this.#options;
     if (!poller.recordMalformed(scope.stored.metadata)) return;

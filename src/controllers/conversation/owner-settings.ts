@@ -91,7 +91,7 @@ export class OwnerSettingsReader {
             value,
           })),
         )
-        // The token of an Authorization header is a secret also without its scheme.
+        // The token of an Authorization header is also a secret on its own, without the scheme.
         .flatMap(({ name, value }) => [
           { name, value },
           { name: `${name}, token`, value: value.replace(/^(Basic|Bearer|Token) +/i, '') },

@@ -22,11 +22,11 @@ import type { RecentAnswers } from './recent-answers.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
-/** Delay before a change of only the fields in `withoutUsage` is written, in milliseconds. */
+/** Delay before a write of only the fields that `withoutUsage` removes, in milliseconds. */
 const usageMs = 30_000;
 /**
- * Delay before a change of only the reason of a starting sandbox is written, in milliseconds:
- * longer than a start takes when the node has the image.
+ * Delay before a write of only the reason of a starting sandbox, in milliseconds: longer than a
+ * start takes when the node has the image.
  */
 const reasonMs = 3_000;
 
@@ -203,8 +203,8 @@ export class StatusWriter {
 
   /**
    * Writes a changed status with the resourceVersion of `before`. Returns the stored conversation
-   * and status; undefined without a write. `isPolled` says that the agent has just reported, so an
-   * unchanged status ends a delayed write, as it does during a start.
+   * and status; undefined without a write. `isPolled` says that the agent has just reported. Then,
+   * and during a start, an unchanged status cancels a delayed write.
    */
   async write(
     before: CachedConversation,

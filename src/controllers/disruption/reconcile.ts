@@ -101,7 +101,7 @@ export class DisruptionReconciler {
     const sandbox = stores.sandboxes.get(namespace, name);
     const pod = stores.pods.get(namespace, name);
     if (sandbox === undefined || pod === undefined || !isOwnedBy(pod, sandbox)) return undefined;
-    // The next pod is created with its own annotations.
+    // An ended pod needs no change. The next pod is created with its own annotations.
     if (pod.metadata.deletionTimestamp !== undefined || hasEnded(pod)) return undefined;
     const { uid } = pod.metadata;
     const isNeeded = this.#isNeeded(sandbox);
@@ -109,7 +109,8 @@ export class DisruptionReconciler {
       pod,
       template: stores.templates.get(namespace, sandbox.spec.templateName),
       isNeeded,
-      // A claim sets the annotation before the sandbox has a conversation, and restarts the time.
+      // The claim of a warm sandbox sets this annotation before the sandbox has a conversation. The
+      // time then restarts, so that the pod keeps its node.
       quietForMs: this.#needs.lastsMs(
         uid,
         `${isNeeded} ${pod.metadata.annotations?.[safeToEvictAnnotation]}`,

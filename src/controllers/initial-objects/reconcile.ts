@@ -167,7 +167,8 @@ export class InitialObjects {
       await sleep(clock, checkMs, signal);
       const stillAbsent = new Set<InitialObject>();
       for (const object of objects) {
-        // Only a second check creates: `kubectl replace --force` deletes an object for a moment.
+        // An object is created only after two checks without it: `kubectl replace --force` deletes
+        // an object for a moment.
         const create = absent.has(object);
         const outcome = await this.#persistently(object, { create, existing: 'ignore', signal });
         if (outcome === 'absent') stillAbsent.add(object);

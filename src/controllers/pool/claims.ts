@@ -61,7 +61,7 @@ export class ClaimShares {
     return own < Math.ceil((claimed + ready) / owners.size);
   }
 
-  /** Counts a claim that is sent now. The returned function removes one that was not executed. */
+  /** Counts a claim when it is sent. The returned function removes the claim if it failed. */
   claimed(template: string, owner: string): () => void {
     const claims = this.#byTemplate.get(template)?.get(owner)?.claims ?? [];
     const at = this.#clock.monotonic();
@@ -96,7 +96,7 @@ export interface WarmSandboxClaimsOptions {
   >;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
   readonly clock: { monotonic(): number };
-  /** Maximum milliseconds until a write without a response is executed. Default 10,000. */
+  /** Time after which a write without a response is either executed or lost. Default 10,000 ms. */
   readonly settleMs?: number;
 }
 
@@ -184,7 +184,7 @@ export class WarmSandboxClaims {
     const { namespace } = conversation.metadata;
     const { owner, templateName } = conversation.spec;
     const template = stores.templates.get(namespace, templateName);
-    // A retained volume is used by a new sandbox of the same name, not by a warm sandbox.
+    // A retained volume has the name of the conversation's own sandbox; no warm sandbox mounts it.
     const ownVolume = stores.claims.get(namespace, ownSandboxName(conversationIdOf(conversation)));
     if (
       template === undefined ||
@@ -230,7 +230,7 @@ export class WarmSandboxClaims {
     const { client, admission, clock, settleMs = 10_000 } = this.#options;
     const { owner } = conversation.spec;
     await this.#claimPod(warmSandbox, owner, signal);
-    // No `await` follows between this check and `sent`, so no other start can use up the limit.
+    // No `await` is between this check and `sent`, so no other start can use up the limit.
     if (
       !admission.snapshot(warmSandbox.metadata.namespace).mayClaim(owner) ||
       !admission.isNewest(warmSandbox)
@@ -256,7 +256,8 @@ export class WarmSandboxClaims {
       const hasChanged = isConflict(error) || isNotFound(error);
       if (doubt === undefined && !hasChanged) admission.notExecuted(warmSandbox);
       else admission.assume(warmSandbox, { ...taken, until: sentAt + settleMs });
-      // A claim without any response may be executed after a read, which then proves nothing.
+      // A read shows whether an attempt was executed if the version has changed, or if the API
+      // server has answered both attempts. Otherwise, an attempt may be executed after the read.
       if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
         const stored = await storedObject({ client, signal }, sandboxes, warmSandbox);
         if (stored === undefined) admission.notExecuted(warmSandbox);

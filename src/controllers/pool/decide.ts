@@ -63,7 +63,7 @@ export interface ObservedPool {
   readonly warmSandboxes: readonly Sandbox[];
   /** Number of created warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
-  /** Maximum warm sandboxes of this pool: its share of what the namespace may store by quotas. */
+  /** Maximum warm sandboxes of this pool: its share of those that quotas allow the namespace. */
   readonly room: number;
   /** Number of further warm sandboxes that the quotas of the namespace permit. */
   readonly free: number;
@@ -120,8 +120,8 @@ export function unfitness(
 const isFailed = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.failed);
 /**
- * Whether the cluster removed the pod of a warm sandbox, which is no failure of its agent. An
- * eviction counts only after the boot, because an agent that boots may cause its own eviction.
+ * Whether the cluster removed the pod of a warm sandbox through no fault of its agent. The eviction
+ * of a pod that has never been ready is no such loss, because its agent may have caused it.
  */
 function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boolean {
   const { reason = '' } = findCondition(status?.conditions, SandboxCondition.ready) ?? {};

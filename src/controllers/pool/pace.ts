@@ -11,7 +11,7 @@ const failureBackoff = { baseMs: 10_000, capMs: 5 * 60_000 };
 /** Delay before the next reconcile of a pool that waits for a warm sandbox to boot. */
 const probeMs = 5_000;
 
-/** At most `maxPerMinute` tokens in each minute, a sixth of them at once. */
+/** A bucket of at most `maxPerMinute` tokens in each minute, a sixth of them at once. */
 function bucketOf({ maxPerMinute }: Refill): TokenBucket {
   const burst = Math.max(1, Math.floor(maxPerMinute / 6));
   return new TokenBucket({ burst, intervalMs: 60_000 / Math.max(1, maxPerMinute - burst) });
@@ -19,8 +19,8 @@ function bucketOf({ maxPerMinute }: Refill): TokenBucket {
 
 /**
  * Decides when a pool may create warm sandboxes. `refill.maxPerMinute` limits all creations. A
- * claimed one is replaced `refill.delay` after its claim, whatever claims follow. A failure to boot
- * delays all further creations, longer with each consecutive failure.
+ * claimed sandbox is replaced `refill.delay` after its claim, whatever claims follow. A failure to
+ * boot delays all further creations, longer with each consecutive failure.
  */
 export class PoolPace {
   readonly #clock: Clock;

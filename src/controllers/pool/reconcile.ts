@@ -63,8 +63,8 @@ interface Memory {
 }
 
 /**
- * Keeps the number of warm sandboxes that a pool wants. Each deletion has the resourceVersion from
- * before a claim as its precondition, so no claimed sandbox is deleted.
+ * Keeps the number of warm sandboxes that a pool wants. The precondition of each deletion is the
+ * version of the unclaimed sandbox, so no claimed sandbox is deleted.
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;
@@ -213,7 +213,7 @@ export class PoolReconciler {
     return memory;
   }
 
-  /** Number of the pool's stored warm sandboxes that the cache lacks, also of earlier leaders. */
+  /** Number of stored warm sandboxes that the cache lacks, including those of earlier leaders. */
   #unseenOf({ metadata: { namespace, name } }: SandboxPool): number {
     return this.#options.reads
       .unseen()
@@ -333,7 +333,7 @@ export function poolController(
     workers: workers.pool,
     sources: [
       watch(caches.pools, (pool) => [requestOf(pool)]),
-      // The pools of a namespace share `roomForWarmSandboxes`.
+      // The pools of a namespace share its room, so an edit of one pool affects the others.
       watch(caches.pools, poolsIn, relevant),
       watch(caches.quotas, poolsIn, relevant),
       watch(caches.templates, poolsIn),

@@ -96,7 +96,8 @@ export function decideRetention({
   // The announcement comes from a process whose wall clock was ahead.
   if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
     return announce;
-  // A use of the object after the announcement restarts the period, so it is announced again.
+  // A use of the object after the announcement restarts the period, even a period shorter than the
+  // lead time: the deletion is announced again.
   if (announcedMs < sinceMs && sinceMs <= nowMs) return announce;
   const atMs = deletionMs(announcedMs);
   const expected = announcementOf(countdown, atMs);
@@ -114,7 +115,7 @@ export const RetentionRule = {
 } as const;
 export type RetentionRule = (typeof RetentionRule)[keyof typeof RetentionRule];
 
-/** The period for which a rule keeps an object: `keptMs` after `sinceMs`, a time since 1970. */
+/** The period for which a rule keeps an object: `keptMs` from `sinceMs`, which counts from 1970. */
 export interface Countdown {
   readonly subject: 'conversation' | 'sandbox';
   readonly rule: RetentionRule;
@@ -243,7 +244,7 @@ export function countdownOfConversation({
   ]);
 }
 
-/** Whether the conversation has unfinished work, so that admission resumes the sandbox. */
+/** Whether the conversation has unfinished work, for which the operator resumes the sandbox. */
 const isUnfinished = (conversation: CachedConversation): boolean =>
   conversation.status?.executionStatus === 'running' || isToContinue(conversation);
 
@@ -282,7 +283,7 @@ export function countdownOfSandbox({
   const interrupted = (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
   const unfinished = conversations.some(isUnfinished);
   if (reason === SandboxReason.quota && (interrupted || unfinished)) return undefined;
-  // The agent may have received a message at the moment of the pause, and resumes for it.
+  // The agent may have received a message at the moment of the pause; its work has to resume.
   if (reason === SandboxReason.idle && unfinished) return undefined;
   return earliest([
     byTemplate(

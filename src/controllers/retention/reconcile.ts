@@ -27,7 +27,7 @@ import { observe, type ControllerSpec, type EventSource, workers } from '../cont
 export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
-  /** Minimum time, by the monotonic clock, for which checks find an object due. Default 120,000. */
+  /** Minimum monotonic time for which an object is found due before deletion. Default 120,000. */
   readonly confirmMs: number;
 }
 

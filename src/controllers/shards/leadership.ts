@@ -91,7 +91,7 @@ const replicasAnnotation = 'conversation-operator.dev/replicas';
 const defaultLeaseDurationMs = 15_000;
 const defaultRetryPeriodMs = 2_000;
 
-/** Leads shards (with one shard: everything) until the abort and the end of all work. */
+/** Leads shards until the signal is aborted and the work for all shards has ended. */
 export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
   const election = options.shards === 1 ? electionOfOne(options) : electionOfShards(options);
   const stopped = () => signal.aborted;

@@ -59,14 +59,14 @@ const maxRead = 20_000;
  *
  * 1. `follow` stores the question of an agent that waits for a confirmation in the status.
  * 2. The gateway stores the answer of a person in `spec.approvals`.
- * 3. The next reconcile calls `record`, which stores the meaning of the answer in the status, and
+ * 3. The next reconcile calls `record`, which stores in the status what the answer means, and
  *    resumes a paused sandbox for the answer.
  * 4. Once a poll shows that the agent asks, `follow` sends the answer and closes the question.
  *
  * An answer is stored before the agent gets it, with the resourceVersion that was read, so that
  * only one of two operators sends it. An agent that still asks after a call without a response gets
  * the same answer again. An agent that does not ask any more has received the answer, unless it has
- * rejected the calls.
+ * rejected the tool calls in question.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;
@@ -126,7 +126,8 @@ export class Approvals {
 
   /**
    * The status when the agent does not ask its question any more. An approval without a response
-   * counts as not sent if the agent has rejected the calls instead, for example because of a pause.
+   * counts as not sent if the agent has rejected the tool calls instead, for example because of a
+   * pause.
    */
   async #withoutLostApproval(
     { endpoint, id }: PolledRun,

@@ -9,7 +9,7 @@ import {
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import type { EventDetails } from '@conversation-operator/kube/events';
 
-/** Statuses of a run in which an agent may repeat a question that an interruption ended. */
+/** Statuses of a run in which an agent may repeat a question after an interruption. */
 const mayAskAgain: ReadonlySet<unknown> = new Set(['running', 'paused']);
 
 /** Reasons why an answer had no effect. */
@@ -127,7 +127,7 @@ const decisionOf = (accept: boolean) => (accept ? 'approve' : 'reject');
 
 /**
  * Closes the question of an agent that has reported, in `agentEpoch`, that it waits for no answer.
- * A question that an interruption ended stays open while the run may ask it again.
+ * After an interruption, the question stays open while the run may ask it again.
  */
 export function withNothingAsked(
   status: ConversationStatus,

@@ -60,7 +60,9 @@ interface ReportFacts {
   readonly agentEpoch: number;
   readonly nowMs: number;
   readonly interruptions?: SandboxInterruptions;
-  /** Whether the owner has requested the run, which resumes it even after the owner's pause. */
+  /**
+   * Whether the owner has requested the run. A requested run resumes even after the owner's pause.
+   */
   readonly runRequested?: boolean;
   /** Whether agents of this kind still know their question in a new container. */
   readonly keepsQuestions?: boolean;
@@ -77,8 +79,7 @@ export function withAgentReport(
   const reported = agent.executionStatus ?? 'error';
   const unseenEpoch = unseenInterruptionEpoch(status, agent.id, interruptions);
   const pending = pendingInterruption(status);
-  // The last poll found a running run, or a later run was interrupted by a pause before the next
-  // poll.
+  // The run was running at the last poll, or a pause has interrupted a run since then.
   const wasRunning = status.executionStatus === 'running' || unseenEpoch !== undefined;
   const isNewEpoch = status.agentEpoch !== agentEpoch;
   // A run that was interrupted before its first step, or whose action was rejected, is `idle`.
@@ -147,7 +148,7 @@ export function withAgentReport(
       interruption.abandonedReason === undefined &&
       isWithin(staleMs, interruptions.activeSinceTime, nowMs);
     if (isOld) return settled(interrupted(interruption));
-    // The request to resume may have reached this container before the status had its epoch.
+    // The request to resume may have reached this container before its epoch was in the status.
     return isUnconfirmed && reason !== Interruption.user ? running : asReported();
   }
   if (!isStopped) return asReported(reported === 'running' ? interruption : undefined);
@@ -157,7 +158,7 @@ export function withAgentReport(
   }
   const abandonedReason = abandonedReasonOf(interruption);
   if (abandonedReason !== undefined) {
-    // The stored detail may be more precise than the message for the interruption.
+    // The stored `executionDetail` may be more precise than the text of `messageOf`.
     const known = interruption.abandonedReason === undefined ? undefined : executionDetail;
     const kept = { ...interruption, abandonedReason };
     return settled(

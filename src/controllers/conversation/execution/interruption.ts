@@ -7,7 +7,7 @@ export type InterruptedRun = NonNullable<ConversationStatus['interruption']>;
 export const Interruption = {
   user: SandboxReason.user,
   loss: 'Loss',
-  /** The pod was drained, deleted or lost with its node: no loss in `containerLosses`. */
+  /** The pod was drained, deleted or lost with its node. `containerLosses` does not count this. */
   disruption: 'Disruption',
   /** The agent ran and reported nothing for longer than the template allows. */
   stalled: 'Stalled',
@@ -48,8 +48,8 @@ export const interruptionReason = (
 };
 
 /**
- * Returns the epoch in which the last pause interrupted a run of this conversation, unless the
- * operator has polled the agent since.
+ * Returns the `agentEpoch` in which the last pause interrupted a run of this conversation, unless
+ * the operator has polled the agent since.
  */
 export const unseenInterruptionEpoch = (
   { agentEpoch = 0 }: ConversationStatus,

@@ -45,8 +45,8 @@ const lastSignOf = ({
 /**
  * Measures for how long agents have reported nothing about their runs. An agent reports no event
  * while a tool runs, while the model answers, or while the agent hangs, so only users who know how
- * long their tools take can set a limit. The time counts from this process's first poll without a
- * newer event, because the start of a run is not always an event. Another process starts at 0.
+ * long their tools take can set a limit. The time counts from this process's first poll that shows
+ * the latest event, because the start of a run is not always an event. Another process starts at 0.
  */
 export class StuckDetection {
   readonly #clock: Clock;
@@ -109,7 +109,7 @@ export interface Observation extends ExecutionDecision {
 }
 
 /**
- * Delay before a read of the API server shows whether a container was replaced. The cache shows a
+ * Delay before the operator asks the API server whether a container was replaced. The cache shows a
  * replacement earlier, unless the cache lags.
  */
 const unexplainedMs = 5_000;
@@ -121,7 +121,7 @@ const staleMs = 1_500;
 export const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
   isWithin(staleMs, lastDeliveredTime, nowMs);
 
-/** The report of the agent; `running` if it may be older than a message just delivered. */
+/** The agent's report, with the status `running` if it may be older than a delivered message. */
 export function correctedByMessage(
   state: AgentConversation,
   { messages, executionStatus, agentEpoch: seenIn }: ConversationStatus,
@@ -209,8 +209,8 @@ export class RunObserver {
           interruptions,
           runRequested,
         });
-      // A new container may run before the sandbox names it. The run was then interrupted, and
-      // resumes.
+      // A new container may run before the status of the sandbox names it. The run was then
+      // interrupted, and resumes.
       const hasLasted = this.#unexplained.lastsMs(key, agentEpoch) >= unexplainedMs;
       if (!hasLasted || !(await isContainerRunning(client, sandbox, signal)))
         return { status: before, resume: false, againAfterMs };

@@ -50,9 +50,7 @@ export function abandonedReasonOf({
     : undefined;
 }
 
-/**
- * Counts a resume. The caller stores the count before the request, whose outcome may be unknown.
- */
+/** Counts a resume. The caller stores the count before it sends the request. */
 export const withResumeAttempt = (status: ConversationStatus): ConversationStatus => ({
   ...status,
   ...(status.interruption === undefined

@@ -63,7 +63,7 @@ interface AgentGit {
   readonly mcpServers: readonly AgentMcpServer[];
 }
 
-/** What the agent learns about git: empty if the sandbox can not push to its repository. */
+/** Notice and tools about git for the agent; empty without a repository behind the gateway. */
 export function agentGitOf(
   scope: Pick<Scope, 'stored' | 'sandbox'>,
   options: AgentGitOptions,

@@ -34,7 +34,9 @@ const isOfConversation = (error: unknown): error is AgentError =>
     error.code === 'not-found' ||
     error.code === 'failed');
 
-/** Polls agents. Each request is for all due conversations of a sandbox, one after the other. */
+/**
+ * Polls agents. One request asks for all due conversations of a sandbox; requests never overlap.
+ */
 export class AgentPoller {
   readonly #options: AgentPollerOptions;
   /** Batches that polls may still join, by agent. */

@@ -24,7 +24,7 @@ export interface ConversationPollerOptions {
   readonly keys: SandboxKeys;
   readonly stores: Pick<Stores, 'templates'>;
   readonly unresponsiveAgents: UnresponsiveAgents;
-  /** Called once for a sandbox whose agent is unresponsive. */
+  /** Called once for a sandbox whose agent has not answered any call for a minute. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;

@@ -43,9 +43,7 @@ export interface IntervalInput {
   readonly attentive: boolean;
   /** Whether webhooks of the agent have arrived so far. */
   readonly notifies: boolean;
-  /**
-   * Maximum interval in any status, so that the time for which a sandbox is idle is exact enough.
-   */
+  /** Maximum interval in any status, so that the idle time of a sandbox is exact enough. */
   readonly maxMs?: number | undefined;
 }
 
@@ -133,7 +131,7 @@ interface Entry {
   dueAt: number;
   readonly budget: TokenBucket;
   attentiveUntil: number;
-  /** The last notification, until a poll that began after it. */
+  /** The last notification, if no poll has begun since. */
   notification: { readonly at: number; readonly dueAt: number } | undefined;
 }
 

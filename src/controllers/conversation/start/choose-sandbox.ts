@@ -239,7 +239,7 @@ async function join(
     throw new StartFailure(StartErrorCode.sandboxNotFound, `There is no sandbox ${name}.`);
   }
   // Owner references delete the sandbox with its last conversation. A sandbox without owner
-  // references has none added, because it stays after its conversations.
+  // references gets none, because it outlives its conversations.
   const references = sandbox.metadata.ownerReferences ?? [];
   if (references.length === 0 || isOwnedBy(sandbox, conversation)) return sandbox;
   // The cache may not show yet that this start has failed. An owner reference to this conversation

@@ -79,7 +79,7 @@ export const createConversation =
     };
   };
 
-/** The sandbox, in a newer version of the cache if its container changed in earlier stages. */
+/** The sandbox in the cache, if newer: its container may have changed during earlier stages. */
 function currentSandbox(
   { stored, sandbox }: StartScope,
   store: Store<Sandbox>,
