@@ -49,12 +49,12 @@ export interface Caches {
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
 }
 
-/** The part of the caches that controllers use. The process starts and stops the caches. */
+/** The parts of the caches that controllers use. The process starts and stops the caches. */
 export type OperatorCaches = {
   readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler' | 'synced'>;
 };
 
-/** The part of the caches that one controller uses: the objects, and handlers of their events. */
+/** The parts of the caches that one controller uses: the objects, and handlers of their events. */
 export type WatchedCaches = {
   readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler'>;
 };

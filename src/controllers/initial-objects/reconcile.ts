@@ -40,7 +40,7 @@ const liveSchema = z.object({
 type InitialObjectStep =
   /** The operator has applied the wanted spec. People may have changed the object since. */
   | { readonly do: 'nothing' }
-  /** The operator can not update the object without losing a change by people. */
+  /** The operator does not update the object, because people have changed or created it. */
   | { readonly do: 'leave' }
   /** The operator has applied `spec`. The object is updated if a dry run finds no change since. */
   | { readonly do: 'compare'; readonly spec: Readonly<Record<string, unknown>> }
@@ -94,7 +94,7 @@ type AnyObject = CustomObject<Readonly<Record<string, unknown>>, unknown>;
 const hasSpec = (object: unknown): object is AnyObject =>
   typeof object === 'object' && object !== null && 'spec' in object;
 
-/** Both kinds accept any spec, because the API server validates the chart values. */
+/** `accepts` permits any spec here, because the API server validates the chart values. */
 const resources: Readonly<Record<InitialObject['kind'], ResourceDefinition<AnyObject>>> = {
   ConversationQuota: { ...conversationQuotas, accepts: hasSpec },
   SandboxTemplate: { ...sandboxTemplates, accepts: hasSpec },

@@ -287,7 +287,7 @@ export class WarmSandboxClaims {
   /**
    * Annotates the pod before the claim. A pod that outlives its sandbox counts in the quota of the
    * annotated owner; without a claim that annotation has no effect. The other annotations keep the
-   * node; without a claim, `DisruptionReconciler` removes them after a minute.
+   * node; without a claim, `DisruptionReconciler` resets them after a minute.
    */
   async #claimPod(warmSandbox: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
     const { namespace, name } = warmSandbox.metadata;

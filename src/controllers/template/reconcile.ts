@@ -58,7 +58,7 @@ const specimen = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'dry-run', templateName: template.metadata.name, replicas: 1 },
 });
 
-/** Reports in the condition Valid of a template whether the API server accepts its pods. */
+/** Reports in the condition Valid whether the API server accepts pods and volumes of a template. */
 export class TemplateReconciler {
   readonly #options: TemplateReconcilerOptions;
 

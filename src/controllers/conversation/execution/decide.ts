@@ -60,9 +60,7 @@ interface ReportFacts {
   readonly agentEpoch: number;
   readonly nowMs: number;
   readonly interruptions?: SandboxInterruptions;
-  /**
-   * Whether the owner has requested the run. A requested run resumes even after the owner's pause.
-   */
+  /** Whether the owner has requested the run, so that it resumes in spite of the owner's pause. */
   readonly runRequested?: boolean;
   /** Whether agents of this kind still know their question in a new container. */
   readonly keepsQuestions?: boolean;
@@ -148,7 +146,7 @@ export function withAgentReport(
       interruption.abandonedReason === undefined &&
       isWithin(staleMs, interruptions.activeSinceTime, nowMs);
     if (isOld) return settled(interrupted(interruption));
-    // The request to resume may have reached this container before its epoch was in the status.
+    // This container may have received the request to resume before its epoch was in the status.
     return isUnconfirmed && reason !== Interruption.user ? running : asReported();
   }
   if (!isStopped) return asReported(reported === 'running' ? interruption : undefined);

@@ -95,7 +95,7 @@ export function withResumeFailed(
 export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number =>
   Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
 
-/** Marks the run as resumed. Container losses stay until the run lasts long enough or ends. */
+/** Marks the run as resumed. `containerLosses` stays until the run lasts long enough or ends. */
 export function withRunResumed(
   { executionDetail: _past, ...status }: ConversationStatus,
   now: string,
@@ -108,7 +108,7 @@ export function withRunResumed(
   };
 }
 
-/** Marks the run as resumed on request of a person, which resets the container losses. */
+/** Marks the run as resumed on request of a person, which resets `containerLosses`. */
 export function withRunRequested(status: ConversationStatus, now: string): ConversationStatus {
   const { containerLosses: _losses, ...interruption } = status.interruption ?? {};
   return withRunResumed('reason' in interruption ? { ...status, interruption } : status, now);

@@ -106,7 +106,7 @@ export function withoutRunPending(status: ConversationStatus): ConversationStatu
 
 export type InFlight = NonNullable<MessageState['inFlight']>;
 
-/** Time after which a call to the agent has ended, unless the call waits for a tool of a run. */
+/** Time after which a call to the agent has ended, unless the call waits for a running tool. */
 const settleMs = 20_000;
 /** Time after a run in which the agent may still store a message that waited for the run. */
 const stoppedMs = 3_000;
@@ -120,7 +120,7 @@ export interface UnconfirmedDelivery {
   readonly since: number;
   /** Time since which the run is stopped; undefined while the run is running. */
   readonly stoppedSince: number | undefined;
-  /** Last time the agent ran in the container of `inFlight`; undefined if never seen there. */
+  /** Last time at which the agent ran in the container of `inFlight`; undefined: none seen. */
   readonly lastInContainer: number | undefined;
 }
 
@@ -157,7 +157,7 @@ export function unconfirmedDelivery(
 /**
  * Whether a message that the agent has not stored can not arrive any more, so that it may be sent
  * again. While a tool runs, a message waits at the agent, for any time and even after the caller
- * has stopped waiting; the message is lost with the container. A message that was on the network
+ * has stopped waiting; the message is lost if the container ends. A message that was on the network
  * when the container ended may reach the next container, at the same address.
  */
 export function isLost(

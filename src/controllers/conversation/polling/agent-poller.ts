@@ -35,13 +35,13 @@ const isOfConversation = (error: unknown): error is AgentError =>
     error.code === 'failed');
 
 /**
- * Polls agents. One request asks for all due conversations of a sandbox; requests never overlap.
+ * Polls agents. One request asks for all due conversations of a sandbox; requests do not overlap.
  */
 export class AgentPoller {
   readonly #options: AgentPollerOptions;
   /** Batches that polls may still join, by agent. */
   readonly #open = new Map<string, Batch>();
-  /** Last request of each agent, until the request has ended. */
+  /** The request in progress to each agent, after which the next one is sent. */
   readonly #last = new Map<string, Promise<unknown>>();
 
   constructor(options: AgentPollerOptions) {

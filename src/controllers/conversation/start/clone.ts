@@ -62,7 +62,7 @@ export interface CloneScriptOptions {
   readonly accessScript?: string | undefined;
 }
 
-/** File with the clone token. The clone reads and removes the file first. */
+/** File with the clone token. The clone script removes the file once it has read the token. */
 export const ticketFile = `${stepFolder('clone')}/ticket`;
 
 const cloneProgram = readFileSync(new URL('./clone.sh', import.meta.url), 'utf8');

@@ -122,7 +122,7 @@ export class Preparation {
         ? await this.#ask(endpoint, reportCommand(step, isRunning ? laterWaitSeconds : 0), signal)
         : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') {
-      // The token is in a file, because the volume and process lists show commands.
+      // The token is in a file, because commands are visible in process lists and on the volume.
       if (access !== undefined && report !== undefined)
         await agent.writeFile(endpoint, `${report.folder}/${ticketFile}`, access.ticket, {
           signal,

@@ -22,7 +22,7 @@ export type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 export const graceMs = 60_000;
 /** Maximum wait for the deletion of the sandbox of an earlier conversation with the same ID. */
 const maxWorkingMs = 60_000;
-/** Maximum wait for an agent to answer again: longer than its probes take for a restart. */
+/** Maximum wait for an agent to answer again: longer than probes take to restart its container. */
 const maxUnresponsiveMs = 120_000;
 
 /** Ends a start whose step takes too long. A jump of the clock ends none (`ElapsedTimes`). */
