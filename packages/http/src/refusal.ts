@@ -1,4 +1,4 @@
-/** Reasons for refusing a request. The user of the package decides how a response shows them. */
+/** Reasons for refusing a request. The application turns each reason into a response. */
 export type RefusalCode =
   | 'body-too-large'
   | 'expectation-failed'

@@ -13,13 +13,13 @@ export interface ClientPaceOptions {
   readonly periodMs?: number;
 }
 
-/** Minimum part of a period spent waiting for the client, for the rate to count as its own. */
+/** Part of a period that has to be spent waiting for the client before its rate is judged. */
 const waitingPart = 0.9;
 
 /**
- * Detects clients that slowly read a response or send a body, while other clients wait for the
- * permit. A timeout alone would let a client keep the permit with one byte at a time. Waits for
- * anything else than the client do not count.
+ * Detects clients that read a response or send a body too slowly, while others wait for a permit.
+ * With an idle timeout alone, a client could keep a permit by one byte at a time. Only time in
+ * which the server waits for the client counts.
  */
 export class ClientPace {
   readonly #options: ClientPaceOptions;
@@ -27,7 +27,7 @@ export class ClientPace {
   #timer: Timer;
   #movedBefore: number;
   #waitedMs = 0;
-  /** Time since which the transfer waits for the client; undefined otherwise. */
+  /** Monotonic time since which the transfer waits for the client; undefined if it does not. */
   #waitingSinceMs: number | undefined;
 
   constructor(options: ClientPaceOptions) {
@@ -125,9 +125,8 @@ export class SlowReaderGuard {
   }
 
   /**
-   * Counts the unread bytes of a stream. The caller calls it after each write.
-   * @param owner Owner of the client; for a client without a key, something that identifies the
-   * client.
+   * Counts the unread bytes of a stream. The caller calls this method after each write.
+   * @param owner Owner of the client, or an identifier of a client without a key.
    * @param close Ends the stream's connection.
    */
   add(stream: Unread, owner: string, close: () => void): void {

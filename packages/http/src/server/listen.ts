@@ -43,7 +43,7 @@ export async function listenOn(
   }
 }
 
-/** Accepts no new connections, waits for running requests, and closes the rest after `graceMs`. */
+/** Accepts no connection, waits for running requests, and closes the rest after `graceMs`. */
 export async function closeServer(server: Server, clock: Clock, graceMs: number): Promise<void> {
   if (!server.listening) return;
   const closed = new AbortController();
@@ -76,7 +76,7 @@ export class OpenStreams {
     return this.#ends.size;
   }
 
-  /** `end` is called once, at shutdown (at once during one). Returns a function that removes it. */
+  /** Calls `end` once: at shutdown, or now if it has begun. Returns a function to remove `end`. */
   add(end: () => void): () => void {
     if (this.#closed) {
       end();
@@ -96,15 +96,15 @@ export class OpenStreams {
 }
 
 /**
- * Announces in the last response of each connection, during a shutdown, that the connection ends:
- * otherwise a client could not know whether a request sent at the close was executed. A response
- * whose headers were sent cannot announce it.
+ * During a shutdown, sends `Connection: close` with the last response of each connection, unless
+ * its headers were sent before. Without this header, a client could not know whether a request that
+ * it sends at the close is executed.
  */
 export class LastResponses {
   readonly #underWay = new Set<ServerResponse>();
   #begun = false;
 
-  /** Expects a response of which nothing has been sent. */
+  /** Adds a response whose headers have not been sent. */
   add(response: ServerResponse): void {
     if (this.#begun) {
       mark(response);
