@@ -94,7 +94,7 @@ const cluster = {
   NAMESPACE: z.string().optional(),
   /** Files with master keys of at least 32 bytes, the current one first, separated by commas. */
   MASTER_KEY_FILES: fileList,
-  /** Address to listen at. `::` means all of IPv4 and IPv6, or of IPv4 if there is no IPv6. */
+  /** Address to listen on. `::` means all IPv4 and IPv6 addresses, or only IPv4 without IPv6. */
   HOST: z.string().default('::'),
   METRICS_PORT: port().default(9464),
 };
@@ -106,8 +106,8 @@ const operatorSchema = z
     /** Whether the operator serves all namespaces. Its lease stays in NAMESPACE. */
     ALL_NAMESPACES: flag(false),
     /**
-     * Number of parts of all namespaces. Each part has a leader, and replicas can lead different
-     * ones. More than 1 needs ALL_NAMESPACES.
+     * Number of shards. Each namespace belongs to one shard, and each shard has one leader among
+     * the replicas. More than 1 needs ALL_NAMESPACES.
      */
     SHARDS: numberFrom({ from: 1, to: maxShards }).default(1),
     /**
@@ -116,7 +116,7 @@ const operatorSchema = z
      */
     INITIAL_OBJECTS: initialObjects,
     HEALTH_PORT: port().default(8081),
-    /** URL of the gateway's callback server for sandboxes of NAMESPACE. Absent: only polling. */
+    /** URL of the gateway's callback server, for sandboxes of NAMESPACE. Absent: only polling. */
     AGENT_SIDE_URL: httpUrl.optional(),
     ...sandboxOutward,
     /**
@@ -129,7 +129,7 @@ const operatorSchema = z
     POD_NAME: z.string().optional(),
     /** Time without a renewal after which a leader's lease expires; the same for all replicas. */
     LEASE_DURATION_SECONDS: seconds().default(15),
-    /** Time without a renewal after which a leader stops. Its last writes end before its lease. */
+    /** Time without a renewal after which a leader stops, to end its writes before the lease. */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Delay between two renewals. */
     LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),

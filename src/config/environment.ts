@@ -86,7 +86,7 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/** Origin of a port of a sandbox. One DNS label has both, so that one wildcard covers them. */
+/** Origin of a port of a sandbox, both named in one DNS label, so that one wildcard covers all. */
 const sandboxUrl = z
   .string()
   .regex(
@@ -149,7 +149,7 @@ export const operating = {
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
-/** Settings whose values no error repeats, because they are keys or may contain one. */
+/** Settings whose values no error repeats: keys, and URLs that may contain a key. */
 const secrets: ReadonlySet<string> = new Set([
   'LLM_API_KEY',
   'LLM_BASE_URL',

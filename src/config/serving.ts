@@ -82,7 +82,7 @@ export const serving = {
   ...cloneTimeout,
   /** Whether git hosts are asked for repository and branch before a start, and for branch lists. */
   GIT_CHECK: flag(true),
-  /** Maximum total time of the requests for a start, which after that is accepted without them. */
+  /** Maximum total time of GIT_CHECK for a start, which is accepted unchecked after this time. */
   GIT_CHECK_SECONDS: seconds(30).default(5),
   /** Folder of git credentials: PROVIDER for all owners, PROVIDER.OWNER for one. Default: none. */
   GIT_CREDENTIALS_DIR: z.string().optional(),

@@ -33,7 +33,7 @@ const schema = z.object({
   API_PORT: port().default(0),
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default(defaultDataDir),
-  /** Whether there is an archive. Default of its location: a folder in the data folder. */
+  /** Whether there is an archive. Its default location is a folder in the data folder. */
   ARCHIVE: flag(true),
   /** Agent of conversations that name no template. Default: the reference agent. */
   AGENT: oneOf(...agentNames).optional(),
@@ -53,7 +53,7 @@ const schema = z.object({
     .optional(),
   /** URL of any OpenAI-compatible service, for the agents of the default template. */
   LLM_BASE_URL: modelBaseUrl().optional(),
-  /** The operator passes the key to an agent per conversation; it is not in the environment. */
+  /** The operator passes the key to agents per conversation. No agent's environment contains it. */
   LLM_API_KEY: z.string().optional(),
   /** Owner of the first API key. */
   OWNER: z.string().default('local'),

@@ -10,7 +10,7 @@ import {
 import { isCommitSha, RefList, type Refs, branchOf, fullNames, heads } from './ref-list.ts';
 import { mediaTypeOf, smartType } from './smart-http.ts';
 
-/** The capabilities of a host with git protocol version 2 that the request `ls-refs` depends on. */
+/** The capabilities of a git host with protocol version 2 that the request `ls-refs` depends on. */
 export interface Capabilities {
   readonly objectFormat: string | undefined;
   /** Whether the host reports the default branch of a repository without commits. */
@@ -45,7 +45,7 @@ export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: stri
     flush,
   ].join('');
 
-/** Returns the references, none for an empty repository, or undefined if the body is invalid. */
+/** Reads the response to `listRequest`, which may have no references; undefined if invalid. */
 export const readList = (body: Buffer, named?: string): Refs | undefined =>
   readPackets(body, (packets) => {
     const list = new RefList(named);
@@ -121,7 +121,7 @@ export function readAdvertisement(
 
 /**
  * In each version, the first packet may name the service. Versions 0 and 1 send the capabilities
- * with the first reference, version 2 sends no references. Source: git's gitprotocol-http.adoc.
+ * with the first reference; version 2 sends no references. Source: git's gitprotocol-http.adoc.
  */
 function readSmart(packets: IterableIterator<Packet>, named: string | undefined): Advertisement {
   const list = new RefList(named);
@@ -155,8 +155,8 @@ const maxPacketsBefore = 8;
 
 /**
  * Removes the capabilities `names` from a host's advertisement, so that clients do not use them.
- * Buffers only the packets up to the capabilities. Passes on all other bytes, and errors,
- * unchanged.
+ * Buffers only the packets up to the capabilities. Yields all other bytes unchanged, and throws the
+ * errors of `source`.
  */
 export async function* withoutCapabilities(
   source: AsyncIterable<Uint8Array>,

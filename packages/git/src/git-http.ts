@@ -8,7 +8,7 @@ import type { Outward } from '@conversation-operator/outward/outward';
 import { request, type Dispatcher } from 'undici';
 import { ProxyError } from '@conversation-operator/outward/proxy-error';
 
-/** A failed request. `reason` is one word, with a proxy `PROXY_…`, and contains no address. */
+/** A failed request. `reason` is one word without an address; `PROXY_…`: a proxy has failed. */
 export class GitHostError extends Error {
   override readonly name = 'GitHostError';
   readonly reason: string;
@@ -43,7 +43,7 @@ interface Target {
   readonly repository: URL;
   /** Base URL of the host. A redirect to a URL that is not below this one is an error. */
   readonly within: URL;
-  /** Path after the repository's, such as `/info/refs`. Redirects have to end in the same path. */
+  /** Path below that of the repository, such as `/info/refs`. Redirects have to end in it. */
   readonly path: string;
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -105,7 +105,7 @@ export class GitHttp {
     return following(options, (url) => this.#sendPersistently(url, options));
   }
 
-  /** Resolves with the headers. The signal also aborts the body. Throws `GitHostError`. */
+  /** Resolves before the body is read; the signal also aborts the body. Throws `GitHostError`. */
   open(options: GitStreamRequest): Promise<GitStream> {
     const { signal } = options;
     return following(options, async (url) => {
@@ -222,7 +222,7 @@ interface RedirectBounds {
   readonly path: string;
 }
 
-/** Returns the URL to which a response redirects. Throws `GitHostError` for one out of bounds. */
+/** Returns the target of a redirect. Throws `GitHostError` for a target outside the bounds. */
 export function redirected(
   from: URL,
   { status, location }: { readonly status: number; readonly location: string | undefined },

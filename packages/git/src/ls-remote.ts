@@ -10,7 +10,7 @@ import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 import type { Refs } from './ref-list.ts';
 import { isDenial, referencesOf, requestOf, smartType, version2 } from './smart-http.ts';
 
-/** `unknown`: the host does not respond at the moment, or has no HTTP URL. */
+/** `unknown`: the host does not respond with an access decision, or has no HTTP URL. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
 export interface Listed extends Refs {
@@ -50,7 +50,7 @@ const service = 'git-upload-pack';
 /** Maximum bytes of a response. 1 MiB has over 10,000 references; `access` needs only the first. */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
-/** Asks a host for references like `git ls-remote`. Does not reject when the host fails. */
+/** Asks a host for references like `git ls-remote`. Does not reject if the host fails. */
 export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
   const { wantsRefs, named } = question;
   let answer: GitAnswer;

@@ -20,7 +20,9 @@ export interface ProofLimits {
   readonly maxCommits: number;
   /** Maximum bytes of an object; default 1 MiB. */
   readonly maxObjectBytes: number;
-  /** Maximum inflated bytes of all objects, each counted as 512 or more; default 128 MiB. */
+  /**
+   * Maximum inflated bytes of all objects, 512 or more each, to limit CPU time; default 128 MiB.
+   */
   readonly maxInflatedBytes: number;
 }
 
@@ -34,7 +36,7 @@ const defaults: ProofLimits = {
 /** Maximum bytes of objects that are kept in memory as possible bases of deltas. */
 const maxHeldBytes = 4 * 1024 * 1024;
 const overheadBytes = 256;
-/** Minimum number of bytes that an object counts as, because inflating any object has a cost. */
+/** Minimum bytes that an object counts as, because each object costs a call of zlib. */
 const minObjectCost = 512;
 /** Maximum steps from a commit to a parent in all checks of a push, per commit of `maxCommits`. */
 const maxStepsPerCommit = 20;
@@ -190,7 +192,7 @@ class Pack {
   }
 
   /**
-   * Reads the object at `at`. Parses a truncated object again only once twice its bytes have
+   * Reads the object at `at`. Parses a truncated object again only after twice its bytes have
    * arrived, so that a body in small chunks does not multiply the work.
    */
   async #next(at: number): Promise<Found | undefined> {

@@ -81,7 +81,7 @@ export function inflateAt(
   const maxInputBytes = 2 * size + 1024;
   const input = bytes.subarray(at, at + maxInputBytes);
   try {
-    // Node's types lack `info`, with which the function returns a buffer and an engine.
+    // Node's types lack the option `info`, which makes the function return a buffer and an engine.
     const { buffer, engine } = inflateSync(input, {
       info: true,
       maxOutputLength: Math.max(size, 1),

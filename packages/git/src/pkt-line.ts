@@ -1,7 +1,7 @@
 /**
- * A packet of git's protocol: four hexadecimal digits with the length, themselves included, and the
- * data. The lengths 0, 1 and 2 are markers without data. Sources: git's gitprotocol-common.adoc and
- * gitprotocol-v2.adoc.
+ * A packet of git's protocol: four hexadecimal digits with the length, which includes the digits,
+ * and then the data. The lengths 0, 1 and 2 are markers without data. Sources: git's
+ * gitprotocol-common.adoc and gitprotocol-v2.adoc.
  */
 export type Packet = Buffer | 'flush' | 'delimiter' | 'end';
 

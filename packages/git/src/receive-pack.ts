@@ -32,7 +32,7 @@ export class PushError extends Error {
 const maxCommands = 100;
 /** Maximum bytes of the list of commands, and of the list of push options. */
 const maxListBytes = 64 * 1024;
-/** Maximum bytes of a reference's name. A packet has to contain the name and a refusal's reason. */
+/** Maximum bytes of a reference's name, which shares a packet with the reason of a refusal. */
 const maxRefBytes = 4096;
 /** Maximum bytes that are forwarded, or searched for packets, in one piece. */
 const pieceBytes = 64 * 1024;
@@ -314,7 +314,7 @@ const shown = (text: string): string =>
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim();
 
-/** Truncates the text to `maxTextLength` characters. An omission is marked with `…`. */
+/** Truncates the text to `maxTextLength` characters, the last of which is then `…`. */
 function shortened(text: string): string {
   const characters = Array.from(text.slice(0, 2 * maxTextLength + 2).toWellFormed());
   if (characters.length <= maxTextLength) return characters.join('');
@@ -398,7 +398,7 @@ export class ReportReader {
     }
   }
 
-  /** The first line has the result of the pack. Each reference has a line, and maybe options. */
+  /** Reads a line: first the result of the pack, then the results and options of references. */
   #read(line: string): void {
     if (this.#unpacked === undefined) {
       const isResult = line.startsWith('unpack ');

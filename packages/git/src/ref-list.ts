@@ -69,7 +69,7 @@ export class RefList {
     this.#defaultBranch = branchOf(target) ?? this.#defaultBranch;
   }
 
-  /** If the host does not report HEAD's branch, `defaultBranch` is one with HEAD's commit. */
+  /** If the host does not report HEAD's branch, `defaultBranch` is a branch with HEAD's commit. */
   refs(): Refs {
     const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
     const defaultBranch = this.#defaultBranch ?? this.#branchOfHead();

@@ -14,7 +14,7 @@ const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['ELOOP', 'invalid'],
   ['ENAMETOOLONG', 'invalid'],
   ['EFBIG', 'invalid'],
-  // A folder of the store is the root of another file system.
+  // A folder of the store is a mount point, so that `rename` would cross file systems.
   ['EXDEV', 'invalid'],
   ['EINVAL', 'invalid'],
 ]);

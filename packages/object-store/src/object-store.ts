@@ -37,7 +37,7 @@ export interface StoreCallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A part of an object, in bytes. The end of the object also ends a longer part. */
+/** A part of an object, in bytes. A part that is too long ends at the end of the object. */
 export interface ByteRange {
   readonly offset: number;
   /** At least 1. */
@@ -82,7 +82,7 @@ export const maxObjectBytes = 64 * 1024 * 1024;
 export interface ObjectStore {
   /** Stores or replaces an object, which is durable when the promise resolves. */
   put(key: string, body: Uint8Array, options?: StoreCallOptions): Promise<void>;
-  /** Returns undefined if the object does not exist, and no bytes if the range is after its end. */
+  /** Returns undefined if there is no object, and no bytes if the range begins after the object. */
   get(
     key: string,
     options?: StoreCallOptions & { readonly range?: ByteRange | undefined },

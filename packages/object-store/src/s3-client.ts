@@ -64,7 +64,7 @@ const maxAttempts = 3;
 const maxConnectMs = 3000;
 const connections = 32;
 
-/** Creates a client of AWS with connections of `outward.pool`. */
+/** Creates an S3 client whose connections come from `outward.pool`. */
 export function createS3Client(options: S3ClientOptions): S3Calls {
   const { region, bucket: Bucket, endpoint, pathStyle, credentials } = options;
   const { timeoutMs, clock, outward } = options;

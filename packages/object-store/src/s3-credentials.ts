@@ -32,7 +32,7 @@ export function directoryCredentials(directory: string): CredentialSource {
     const path = join(directory, name);
     const text = await textOf(path);
     const problem = text === undefined ? 'does not exist' : 'contains no credential';
-    // A header of HTTP cannot contain other characters.
+    // An HTTP header cannot contain other characters.
     if (text !== undefined && /^[\x21-\x7e]{1,16384}$/.test(text)) return text;
     throw new StoreError('denied', `The file ${path} ${problem}`);
   };

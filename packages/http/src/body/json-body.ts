@@ -101,7 +101,7 @@ export function bodyBytesOf(
     : Math.min(Number(length), maxBytes);
 }
 
-/** Throws `unsupported-media-type` unless the body has the wanted type in UTF-8. */
+/** Throws `unsupported-media-type` unless the body has the type `wanted` in UTF-8. */
 function refuseOtherTypes({ headers }: IncomingMessage, wanted: string): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
   if (type.trim().toLowerCase() !== wanted)

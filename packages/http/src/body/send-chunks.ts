@@ -12,9 +12,10 @@ export interface SendChunksOptions {
 }
 
 /**
- * Sends a body in chunks at the pace of the client, so that only one chunk is in memory. The first
- * chunk follows the status, so a later failure closes the connection. A client that reads nothing
- * for a time, or more slowly than `ClientPace` demands, is disconnected. Returns the bytes sent.
+ * Sends a body in chunks at the pace of the client, so that only one chunk is in memory. The status
+ * is sent with the first chunk, so a later failure closes the connection. Disconnects a client that
+ * reads nothing for `defaultStallMs`, or reads more slowly than `ClientPace` demands. Returns the
+ * number of bytes sent.
  */
 export async function sendChunks(
   response: ServerResponse,
@@ -76,7 +77,7 @@ export const listPieces = ({ head, tail }: ListFrame, items: readonly Buffer[]):
   Buffer.from(tail),
 ];
 
-/** Sends a JSON list by `sendChunks`. Returns the number of bytes sent. */
+/** Sends a JSON list with `sendChunks`. Returns the number of bytes sent. */
 export function sendList(
   response: ServerResponse,
   frame: ListFrame,

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Sends JSON, and returns its length in bytes. JSON has no charset, so the type names none. */
+/** Sends JSON, and returns its length in bytes. JSON has no charset for the Content-Type. */
 export const sendJson = (
   response: ServerResponse,
   status: number,
@@ -39,7 +39,7 @@ function send(response: ServerResponse, status: number, body: JsonText, headers:
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.setHeader('content-length', bytes);
   if (typeof body === 'string') {
-    // ASCII has the same bytes in latin1, which is faster.
+    // ASCII text has the same bytes in latin1, which Node writes faster.
     response.end(body, bytes === body.length ? 'latin1' : 'utf8');
   } else {
     response.cork();

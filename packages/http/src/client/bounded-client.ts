@@ -58,7 +58,7 @@ export interface BoundedCall {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: FormData | string | null;
-  /** Whether repeating the call has no further effect. Default: true for GET, else false. */
+  /** Whether repeating the call has the same effect and response. Default: true for GET only. */
   readonly repeatable?: boolean | undefined;
   /** Maximum time from the request to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number;

@@ -10,7 +10,7 @@ interface Silence {
 
 export interface CircuitBreakersOptions {
   readonly clock: Clock;
-  /** Uniform in 0..1; `Math.random` by default. */
+  /** Returns uniformly distributed numbers from 0 to 1; default `Math.random`. */
   readonly random?: () => number;
 }
 

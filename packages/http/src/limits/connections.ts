@@ -8,7 +8,7 @@ import { subscriberOf, type TrustedProxies } from './client-address.ts';
 
 /**
  * Members of groups in the order of eviction. The oldest member of the largest group comes first.
- * Of equally large groups, the group that reached its size first is the largest.
+ * If several groups are equally large, the group that reached its size first comes first.
  */
 export class EvictionOrder<Group, Member> {
   /** Groups in the order in which they reached their size, members in the order of addition. */
@@ -73,9 +73,10 @@ const noRelease: Release = () => undefined;
 /**
  * Limits the concurrent connections of a server: of all clients, of one client address, and of one
  * owner.
- * - Beyond the limit of all clients, a new connection evicts the oldest connection of the network
- *   with most of them that has sent no request head, or else that runs no request. Clients that
- *   send nothing can thus not keep others out, even from many networks.
+ * - Beyond the limit of all clients, a new connection evicts another one. Candidates are
+ *   connections that have sent no request head or, if there are none, connections without a running
+ *   request. The network with most candidates loses its oldest one. Clients that only open
+ *   connections can thus not keep others out, even from many networks.
  * - A connection counts for the owner of its last request with an API key.
  * - A connection of a trusted proxy carries requests of many clients, so it counts as a network of
  *   its own and for no owner. Its running requests and WebSockets count for the client's address.
@@ -86,7 +87,7 @@ export class Connections {
   readonly #idle: Order = new EvictionOrder();
   readonly #open = new Map<Socket, Connection>();
   readonly #addresses: Shares;
-  /** Networks whose refusal is logged, until one of their connections closes. */
+  /** Networks whose refusal is logged already; removed when one of their connections closes. */
   readonly #refused = new Set<string>();
 
   constructor(options: ConnectionsOptions) {
@@ -145,7 +146,7 @@ export class Connections {
 
   /**
    * Counts a connection for the owner of its request, and for the sandbox if there is one. Throws
-   * if either has too many connections. The caller's error response then closes this one.
+   * if either has too many connections. The caller's error response then closes the connection.
    */
   attribute(socket: Socket, holder: Holder): void {
     const connection = this.#open.get(socket);
@@ -159,7 +160,7 @@ export class Connections {
   }
 
   /**
-   * Counts a request through a trusted proxy; returns a refusal if its client has too many.
+   * Counts a request through a trusted proxy. Returns a refusal beyond the limit of its client.
    * @param carrier The response or socket that closes when the request is over.
    */
   refusal(request: IncomingMessage, carrier: EventEmitter): Refusal | undefined {

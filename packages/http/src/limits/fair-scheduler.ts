@@ -63,7 +63,7 @@ const sliceMs = 4;
 /** Minimum cost of a task, because the process spends about this time before and after the task. */
 const minCostMs = 0.2;
 const mebibyte = 1_048_576;
-/** Cost of a mebibyte of data, such as its garbage collection, outside of the measured time. */
+/** Cost of a mebibyte of data beyond the measured time, including its garbage collection. */
 const msPerMebibyte = 16;
 
 interface Account {

@@ -24,7 +24,7 @@ const maxSlowWrites = 16;
 const maxSlowOwners = 10_000;
 /** Weight of one write in the moving average of the durations. */
 const smoothing = 0.05;
-/** Multiple of the delay that reads tolerate, because some clients stop polling after a 503. */
+/** Factor by which reads tolerate a longer delay: some clients stop polling after a 503. */
 const readsPatience = 4;
 const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
 
@@ -79,7 +79,7 @@ export class LoadShedder {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /** Refuses a request during overload at a lower cost than `enter`, which comes next otherwise. */
+  /** Returns a refusal under overload, more cheaply than `enter`. Undefined: call `enter` next. */
   refusal(kind: RequestKind): Refusal | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;

@@ -89,7 +89,7 @@ export interface RateLimitOptions {
   readonly readsPerSecond?: number;
   /** Maximum writes per second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
-  /** Maximum failed keys of a client address, or IPv6 /64, per minute and at once; 0: no limit. */
+  /** Maximum invalid keys of a client address, or IPv6 /64, per minute and at once; 0: no limit. */
   readonly failedKeysPerMinute?: number;
 }
 
@@ -104,7 +104,7 @@ const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes
 const maxAddresses = 20_000;
 const maxOwners = 20_000;
 
-/** Response bytes that one request may have. Each further `bytesPerRequest` count as a request. */
+/** Response bytes of one request. Each further `bytesPerRequest` count as one more request. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
 /** Bytes of a body, or of a stored object that is rewritten, that count as one more write. */
@@ -129,7 +129,7 @@ export interface RateLimitsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly metrics: { readonly rateLimited: CounterOf<'limit'> };
 }
 
-/** Limits requests of each owner, and failed keys of each client address, on this replica. */
+/** Limits requests of each owner, and invalid keys of each client address, on this replica. */
 export class RateLimits {
   readonly #options: RateLimitsOptions;
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;

@@ -18,8 +18,8 @@ const waitingPart = 0.9;
 
 /**
  * Detects clients that read a response or send a body too slowly, while others wait for a permit.
- * With an idle timeout alone, a client could keep a permit by one byte at a time. Only time in
- * which the server waits for the client counts.
+ * With an idle timeout alone, a client could keep a permit by sending one byte at a time. Only time
+ * in which the server waits for the client counts.
  */
 export class ClientPace {
   readonly #options: ClientPaceOptions;

@@ -136,7 +136,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Returns a copy of the body. If the upstream fails, the client's connection stays open. */
+  /** Copies the body, so that the client's connection stays open if the upstream fails. */
   #readBody(request: Readable): PassThrough {
     const { response, clientIdleMs, clock } = this.#options;
     const body = new PassThrough({ highWaterMark: bodyBufferBytes });

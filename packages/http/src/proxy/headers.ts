@@ -15,7 +15,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/** Headers that no upstream gets: some give access to more than the upstream. */
+/** Headers that no upstream gets, because some give access to more than this upstream. */
 const keptFromUpstreams: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',
@@ -61,7 +61,7 @@ const keptFromClients: ReadonlySet<string> = new Set([
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
-/** Headers that apply to a whole origin, or ask for passwords. Removed in the proxy's origin. */
+/** Headers that apply to a whole origin or ask for passwords: removed under the proxy's origin. */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
   'activate-storage-access',
@@ -112,7 +112,7 @@ export interface ForwardingFacts {
   readonly requestId: string;
   /** Value of the upstream's header Host. */
   readonly authority: string;
-  /** Whether the client may use the upstream. Another client may have followed a foreign link. */
+  /** Whether the client may use the upstream. If not, it may have followed a third party's link. */
   readonly isTrusted: boolean;
   /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
@@ -202,8 +202,8 @@ function placeFor(
 }
 
 /**
- * Statuses without content. RFC 9110 §8.6 forbids a Content-Length with 204, and a client that
- * believes one would read the next response as content. The length of 205 is 0, and that of 304 may
+ * Statuses without content. RFC 9110 §8.6 forbids a Content-Length with 204. A client that uses the
+ * header would read the next response as content. The length of 205 is 0, and the length of 304 may
  * be left out.
  */
 const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -222,7 +222,7 @@ export function responseHeaders(
     : raw.map((part) => part.toString('latin1'));
   const ofConnection = connectionOptions(texts);
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
-  // Under the proxy's origin, content of an upstream must not act in the proxy's name.
+  // Without a sandbox, a page of the upstream could act as a page of the proxy's origin.
   if (prefix !== '') headers.push('content-security-policy', 'sandbox');
   const hasLength =
     hasContent(status) && !headersIn(texts).some(({ key }) => key === 'transfer-encoding');

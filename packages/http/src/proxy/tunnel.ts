@@ -294,7 +294,7 @@ export class Tunnel {
     this.#options.upstream.destroy();
   }
 
-  /** Closes an idle tunnel. Called every few seconds, which costs less than a timer per tunnel. */
+  /** Closes the tunnel after a time limit. A periodic call costs less than a timer per tunnel. */
   review(nowMs: number): void {
     if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs)
       this.destroy();

@@ -115,7 +115,7 @@ export interface UpgradeOptions extends Pick<
   readonly onOpen: (tunnel: Tunnel) => void;
 }
 
-/** Sends a client's handshake to the upstream, and opens a `Tunnel` between them if both agree. */
+/** Sends a client's handshake to the upstream, and opens a `Tunnel` if the upstream accepts it. */
 export function upgrade(options: UpgradeOptions): void {
   const { socket, target, handshake, requestId, clock, limits } = options;
   let isOver = false;

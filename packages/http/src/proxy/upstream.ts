@@ -25,7 +25,7 @@ export function upstreamErrorOf(error: unknown): UpstreamError {
 
 /**
  * Maximum idle time of a connection. Common servers close a connection 5 s after their last
- * response. The proxy closes it before, so that no request is lost.
+ * response. The proxy closes connections earlier, so that no request is lost.
  */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;

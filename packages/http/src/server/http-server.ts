@@ -33,7 +33,7 @@ export interface HttpServerOptions {
 
 export interface ServerHandlers {
   readonly request: RequestListener;
-  /** Whether `upgrade` handles a request, which changes its protocol; else `request` handles it. */
+  /** Whether `upgrade` handles a request, which changes its protocol; `request` handles others. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Returns the response to a refused request. `request` is undefined if parsing failed. */
@@ -63,7 +63,7 @@ export function createHttpServer(
     {
       headersTimeout: timeouts.headersMs,
       requestTimeout: 0,
-      // `headFlaw` refuses a request without the header, with a body that says so.
+      // `headFlaw` refuses a request without the header Host, with a body that says so.
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: timeouts.keepAliveMs,
@@ -102,12 +102,12 @@ export function createHttpServer(
           sendError(response, refuse(flaw, request));
         }
       };
-      // Requests of a connection run one by one, each after the client has read the last response.
+      // Requests of a connection run one by one, after the client has read the previous response.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
   );
-  // No limit, because Node would ignore further headers. `headFlaw` limits the number of headers.
+  // 0 is no limit, because Node would ignore further headers. `headFlaw` limits their number.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     connections?.begin(request.socket);
@@ -165,7 +165,7 @@ export interface ClientTimeouts {
   readonly keepAliveMs: number;
   /** Maximum time in which a client reads nothing of its response. */
   readonly stallMs: number;
-  /** Maximum time for the rest of an answered request: an earlier close would lose the response. */
+  /** Maximum time for a request to end after its response, which an earlier close would discard. */
   readonly lingerMs: number;
 }
 
