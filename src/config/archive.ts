@@ -38,7 +38,7 @@ const region = z
  * need the same settings. Without ARCHIVE_DIR and ARCHIVE_S3_BUCKET there is no archive.
  */
 export const archiveSettings = {
-  /** Folder of the archive, which all replicas share. Excludes ARCHIVE_S3_BUCKET. */
+  /** Folder of the archive, which all replicas share. Can't be combined with ARCHIVE_S3_BUCKET. */
   ARCHIVE_DIR: z.string().optional(),
   /** Name of a bucket of S3 or of a compatible store. */
   ARCHIVE_S3_BUCKET: z

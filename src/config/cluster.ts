@@ -41,7 +41,7 @@ export const sandboxOutward = {
   ),
   /**
    * A ConfigMap in the namespace of each sandbox, with certificates that programs in the sandbox
-   * trust in addition to those of the image. Excludes SANDBOX_TRUST_SECRET.
+   * trust in addition to those of the image. Can't be combined with SANDBOX_TRUST_SECRET.
    */
   SANDBOX_TRUST_CONFIG_MAP: objectName.optional(),
   /** A Secret to use instead of SANDBOX_TRUST_CONFIG_MAP. */
@@ -129,7 +129,7 @@ const operatorSchema = z
     POD_NAME: z.string().optional(),
     /** Time without a renewal after which a leader's lease expires; the same for all replicas. */
     LEASE_DURATION_SECONDS: seconds().default(15),
-    /** Time without a renewal after which a leader stops, to end its writes before the lease. */
+    /** Time without renewal after which a leader stops; its writes end before the lease expires. */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Delay between two renewals. */
     LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),

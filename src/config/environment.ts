@@ -145,7 +145,7 @@ export const operating = {
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
-  /** Folder of API keys for models: NAME for all owners, NAME.OWNER for one. Default: none. */
+  /** Folder of API keys for models in files NAME (all owners) or NAME.OWNER. Default: none. */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 

@@ -84,7 +84,7 @@ export const serving = {
   GIT_CHECK: flag(true),
   /** Maximum total time of GIT_CHECK for a start, which is accepted unchecked after this time. */
   GIT_CHECK_SECONDS: seconds(30).default(5),
-  /** Folder of git credentials: PROVIDER for all owners, PROVIDER.OWNER for one. Default: none. */
+  /** Folder of git credentials in files PROVIDER (all owners) or PROVIDER.OWNER. Default: none. */
   GIT_CREDENTIALS_DIR: z.string().optional(),
   /**
    * Base URLs of the APIs of git hosts by provider. Default: https://api.github.com for GitHub, and

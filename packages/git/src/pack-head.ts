@@ -20,9 +20,7 @@ export interface ProofLimits {
   readonly maxCommits: number;
   /** Maximum bytes of an object; default 1 MiB. */
   readonly maxObjectBytes: number;
-  /**
-   * Maximum inflated bytes of all objects, 512 or more each, to limit CPU time; default 128 MiB.
-   */
+  /** Maximum inflated bytes of all objects, 512 or more each, to save CPU time; default 128 MiB. */
   readonly maxInflatedBytes: number;
 }
 
@@ -131,7 +129,7 @@ interface Found {
   readonly end: number;
 }
 
-/** Reads the first commits of a pack. Offsets begin with the pack. Source: gitformat-pack.adoc. */
+/** Reads the first commits of a pack. Offset 0 is the pack's start. Source: gitformat-pack.adoc. */
 class Pack {
   readonly #body: PushBody;
   readonly #idLength: number;

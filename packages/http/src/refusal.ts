@@ -17,7 +17,7 @@ export interface RefusalOptions extends ErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A request that this package refuses. The message is safe to show to the client. */
+/** Error of a request that this package refuses. The message is safe to show to the client. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: RefusalCode;

@@ -74,7 +74,7 @@ export interface S3StoreOptions extends S3AddressOptions {
   readonly serverSideEncryption?: 'AES256' | 'aws:kms' | undefined;
   /** Id or ARN of the key, only with `aws:kms`. Default: the key of the account. */
   readonly kmsKeyId?: string | undefined;
-  /** Default: those of AWS's default chain, such as environment variables. */
+  /** Credentials for the bucket. Default: AWS's default chain, such as environment variables. */
   readonly credentials?: CredentialSource | undefined;
   /** Maximum time of a request with its retries, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number | undefined;

@@ -61,7 +61,7 @@ type Order = EvictionOrder<Group, Socket>;
 
 interface Connection {
   readonly group: Group;
-  /** The order that contains the connection; undefined during a request. */
+  /** The eviction order that contains the connection; undefined during a request. */
   order: Order | undefined;
   readonly leaveAddress: Release;
   holder: Holder | undefined;

@@ -6,7 +6,7 @@ import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';
 
 const sampleMs = 50;
-/** Consecutive late samples that mean overload. A single one may be a garbage collection. */
+/** Number of consecutive late samples that mean overload. One alone may be garbage collection. */
 const samples = 3;
 /**
  * Maximum sockets that the event loop of libuv handles in one poll. While 1024 sockets are ready

@@ -13,7 +13,7 @@ export interface ClientPaceOptions {
   readonly periodMs?: number;
 }
 
-/** Part of a period that has to be spent waiting for the client before its rate is judged. */
+/** Part of a period that has to be spent waiting for the client before the client's rate counts. */
 const waitingPart = 0.9;
 
 /**
@@ -101,14 +101,14 @@ interface Owner {
 
 /**
  * Bounds the memory of unread responses and forwarded bytes. Beyond an owner's limit, the guard
- * closes the owner's stream that has waited longest. Beyond the limit of all owners, it closes a
- * stream of the owner with most bytes.
+ * closes the owner's stream that has waited longest. Beyond the limit of all owners, the guard does
+ * this for the owner with most bytes.
  */
 export class SlowReaderGuard {
   readonly #maxBytes: number;
   readonly #maxBytesPerOwner: number;
   readonly #owners = new Map<string, Owner>();
-  /** Responses with listeners, with or without unread bytes. */
+  /** Streams whose events `close` and `drain` the guard listens to. */
   readonly #followed = new WeakSet<Unread>();
   #bytes = 0;
 

@@ -111,7 +111,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** Returns a close frame. Its mask for servers is zero, because no peer chose the payload. */
+/** Returns a close frame. Its mask for servers is zero, because no attacker chose the payload. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start =

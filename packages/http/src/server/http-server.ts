@@ -128,7 +128,7 @@ export function createHttpServer(
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // The response must answer the unreadable request, not an earlier one or a half-sent one.
+    // Answers only the unreadable request, not an earlier one, and not after a part of a response.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable =
       socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
