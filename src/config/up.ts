@@ -39,7 +39,9 @@ const schema = z.object({
   AGENT: oneOf(...agentNames).optional(),
   /** Several agents, each with a template. The first one is used if no template is named. */
   AGENTS: someOf(...agentNames),
-  /** Number of warm sandboxes whose agents already run. Default: unchanged, and 0 at first. */
+  /**
+   * Number of warm sandboxes whose agents already run. Default: that of the last run, at first 0.
+   */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Folder of installed agents; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),

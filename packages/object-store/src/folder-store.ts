@@ -136,7 +136,7 @@ async function put(
       break;
     } catch (error) {
       await rm(unfinished, { force: true });
-      // Another process has removed a folder of the key after it deleted the last object in it.
+      // ENOENT: another process has removed a folder of the key after deleting its last object.
       if (systemCodeOf(error) !== 'ENOENT') throw error;
       await checkDirectory(directory);
     }
