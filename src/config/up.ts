@@ -39,9 +39,7 @@ const schema = z.object({
   AGENT: oneOf(...agentNames).optional(),
   /** Several agents, each with a template. The first one is used if no template is named. */
   AGENTS: someOf(...agentNames),
-  /**
-   * Number of warm sandboxes whose agents already run. Default: that of the last run, at first 0.
-   */
+  /** Number of warm sandboxes whose agents already run. Default: that of the last run, or 0. */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Folder of installed agents; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
