@@ -52,9 +52,7 @@ export interface GitDirectory {
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }
 
-/**
- * Shown if the default branch is unknown. A start without a branch uses the repository's own one.
- */
+/** Shown if the default branch is unknown. A start without a branch uses the repository's own. */
 const likelyBranch = 'main';
 
 /** Matches the part after the repository in URLs of pages of common git hosts. */
@@ -78,7 +76,7 @@ const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
   Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
 /**
- * A directory that asks no host: every valid name counts as existing, and a start detects errors.
+ * A directory that asks no host: each valid name counts as existing, and a start detects errors.
  */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),

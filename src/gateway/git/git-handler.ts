@@ -63,9 +63,7 @@ interface Credential {
   readonly text: string;
 }
 
-/**
- * A git request. `sandbox` is undefined if the credential is not valid for the sandbox of `call`.
- */
+/** A git request. `sandbox` is undefined if the credential is not valid for its sandbox. */
 interface GitRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox | undefined;

@@ -45,9 +45,7 @@ export class Transfer {
   readonly #clock: Clock;
   readonly #idleMs: number;
   readonly #idle: IdleTimer;
-  /**
-   * The pace of each body. `end` ends all of them, because some bodies are not read to their end.
-   */
+  /** The pace of each body. `end` ends all, because some bodies are not read to their end. */
   readonly #paces: ClientPace[] = [];
   readonly #total: Timer;
 
@@ -174,7 +172,6 @@ export interface AnswerOptions {
   readonly refuse?: (status: number, text: string) => Promise<void>;
 }
 
-/** Relays git requests of a sandbox to a git host, and the responses back. */
 export class GitRelay {
   readonly #options: GitRelayOptions;
 

@@ -7,7 +7,6 @@ import { HostApiError, type HostApiErrorCode } from './host-api/host-api.ts';
 import { githubHeaders } from './host-api/github.ts';
 import { newJsonApi, silenceOf } from './host-api/json-api.ts';
 
-/** An access token of the GitHub App for one repository. */
 export interface MintedToken {
   /** A secret. */
   readonly token: string;
@@ -17,9 +16,7 @@ export interface MintedToken {
 
 /** Requests of a GitHub App to the API of GitHub. Methods throw `HostApiError`. */
 export interface GithubAppClient {
-  /**
-   * Id of the installation that includes the repository (owner/name); undefined if there is none.
-   */
+  /** Id of the installation that includes the repository (owner/name); undefined without one. */
   installationOf(repository: string): Promise<number | undefined>;
   /** Creates a token for this repository only. */
   mint(installation: number, repository: string): Promise<MintedToken>;

@@ -30,9 +30,7 @@ const maxLifetimeMs = 3_600_000;
 const installationMs = 5 * 60_000;
 /** Delay before GitHub is asked again for a repository without an installation. */
 const noneMs = 60_000;
-/**
- * Delay before GitHub is asked again after an error; `busyMs` applies if GitHub limits the rate.
- */
+/** Delay before GitHub is asked again after an error; `busyMs` if GitHub limits the rate. */
 const retryMs = 10_000;
 const busyMs = 60_000;
 /** Minimum age of a token that is discarded when a host rejects it. */

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 
 export type GitHosts = Readonly<Record<string, string>>;
 
-/** A credential that opens private repositories of a git host. */
 export interface GitCredential {
   /** Value of the HTTP header `Authorization` of git requests. A secret. */
   readonly authorization: string;

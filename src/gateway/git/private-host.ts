@@ -64,7 +64,6 @@ export type HostAnswer =
   | { readonly kind: 'locked' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** The references of a repository, with the URL at which they were read. */
 export interface RepositoryRefs extends Refs {
   /** The URL after redirects, for example those of a renamed repository. */
   readonly location: URL;

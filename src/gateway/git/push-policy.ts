@@ -9,9 +9,7 @@ export interface PushedTo {
   readonly defaultBranch: string | undefined;
 }
 
-/**
- * Whether an id is all zeros: as the old id of a new reference, or as the new id of a deleted one.
- */
+/** Whether an id is all zeros: the old id of a new reference, or the new id of a deleted one. */
 export const isNone = (id: string): boolean => /^0+$/.test(id);
 
 /** Whether a pattern, in which `*` matches any characters, matches the whole text. */

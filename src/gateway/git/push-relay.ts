@@ -27,18 +27,13 @@ export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metri
 }
 
 const mebibyte = 1_048_576;
-/**
- * Limits of `unprovenUpdates`: a hostile pack costs memory and time. Usual packs are far smaller.
- */
+/** Limits of `unprovenUpdates`: hostile packs cost memory and time. Usual packs are far smaller. */
 const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 
 /** Maximum bytes that are read of a push that is malformed or not allowed at all. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/**
- * Whether a sandbox may push: not at all, for the reason `closed`, or by the policy of a
- * repository.
- */
+/** Whether a sandbox may push: never, for the reason `closed`, or by a repository's policy. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {
@@ -245,7 +240,6 @@ function refusalIn(error: unknown): Refusal {
   throw error;
 }
 
-/** The reasons, without duplicates. */
 const textsOf = (reasons: Reasons): readonly string[] =>
   typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
 

@@ -88,7 +88,6 @@ const lifetimesMs: Readonly<Record<GitAccess, number>> = {
 };
 const limits = { max: 10_000, maxSize: 32 * 1024 * 1024 };
 
-/** Approximate memory of a finding, in bytes. */
 const bytesOf = ({ refs }: Finding): number =>
   1024 +
   (refs?.branches.reduce(

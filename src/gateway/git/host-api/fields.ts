@@ -78,6 +78,5 @@ export function segmentsOf(target: { readonly repository: string }): readonly st
   return target.repository.split('/');
 }
 
-/** The name of a repository, owner/name, with encoded segments. */
 export const encodedRepository = (target: { readonly repository: string }): string =>
   segmentsOf(target).map(encodeURIComponent).join('/');

@@ -87,7 +87,6 @@ const refusedAs = ({ status }: Refusal) => (status === 409 ? 'exists' : 'invalid
 const pageSize = 50;
 /** Maximum pages of open pull requests that `openOf` reads. */
 const maxPages = 5;
-/** Maximum reviews whose comments are read. */
 const maxReviews = 10;
 
 const encodedBranch = (text: string): string => text.split('/').map(encodeURIComponent).join('/');

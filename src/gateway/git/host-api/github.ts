@@ -86,9 +86,7 @@ export function githubApi(api: JsonApi): HostApi {
   const commentsPath = (target: ApiTarget, number: number) =>
     `${repositoryPath(target)}/issues/${number}/comments`;
 
-  /**
-   * Comments on the pull request itself. GitHub lists the oldest first, so the last pages are read.
-   */
+  /** Comments on the pull request itself. GitHub lists the oldest first, so this reads the end. */
   const discussion = async (target: ApiTarget, number: number, count: number) => {
     const last = Math.max(1, Math.ceil(count / pageSize));
     const pages = [last - 1, last].filter((page) => page > 0);

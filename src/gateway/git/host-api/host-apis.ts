@@ -71,7 +71,6 @@ function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | 
   return url;
 }
 
-/** The APIs of the configured git hosts, with one shared pool of connections. */
 export function newHostApis(options: HostApisOptions): HostApis {
   const { hosts, apiUrls, outward, ...limits } = options;
   const dispatcher = newApiDispatcher(outward);

@@ -48,7 +48,6 @@ export interface JsonApi {
   ): Promise<{ readonly items: z.output<S>; readonly total: number | undefined }>;
 }
 
-/** The pool of connections to the APIs of all hosts. */
 export const newApiDispatcher = (outward: Outward): Dispatcher =>
   outward.pool({ connections: 16, connectTimeoutMs: 10_000 });
 
