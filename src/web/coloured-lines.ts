@@ -15,9 +15,7 @@ export interface ToColour {
 }
 
 export interface Colouring {
-  /**
-   * Keeps every character of the text. Undefined for an unknown language, or for too many pieces.
-   */
+  /** Keeps every character. Undefined for an unknown language, or for too many pieces. */
   readonly colouredLines: (path: string, text: string) => ColouredLines | undefined;
 }
 

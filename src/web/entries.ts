@@ -23,7 +23,7 @@ export interface MessageEntry extends EntryBase {
   /** Images as data URLs. */
   readonly images: readonly string[];
 }
-/** `lost`: the run ended without a result. `apart`: an event that is not shown may have it. */
+/** `lost`: the run ended without a result. `apart`: the result may be in a hidden event. */
 export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost' | 'apart';
 export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';

@@ -20,7 +20,7 @@ export interface Excerpt {
   readonly events: readonly AgentEvent[];
   /** Page id of the older events; null if there are none. */
   readonly older: string | null;
-  /** Page id for the next read towards the latest events. */
+  /** Page id of the newer events. */
   readonly newer: string;
 }
 
@@ -33,7 +33,7 @@ export function entryIdOf(events: readonly AgentEvent[], id: string): string | u
   return (changed ?? after.at(-1))?.id;
 }
 
-/** Maximum pages of a refresh. If no page contains a known event, they replace all shown events. */
+/** Maximum pages of a refresh. If no event in them is known, they replace all shown events. */
 const maxPagesBehind = 5;
 
 /**
@@ -129,9 +129,7 @@ export class EventLog {
     if (this.runOf(id) === undefined) await this.refresh();
   }
 
-  /**
-   * Reads the events after the excerpt. The excerpt joins the latest events when it reaches them.
-   */
+  /** Reads the events after the excerpt, which joins the latest events when it reaches them. */
   async readNewer(): Promise<void> {
     const excerpt = this.excerpt.peek();
     if (excerpt === undefined) return;

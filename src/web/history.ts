@@ -23,9 +23,7 @@ export interface Lookup {
   readonly retry?: () => void;
 }
 
-/**
- * Shows running calls as `apart`: their result may be between the excerpt and the latest events.
- */
+/** Marks running calls as `apart`, because their result may be in events that are not shown. */
 const withoutResults = (entries: readonly Entry[]): readonly Entry[] =>
   entries.map((entry) =>
     entry.kind === 'tool' && entry.state === 'running' ? { ...entry, state: 'apart' } : entry,
@@ -98,9 +96,7 @@ export class History {
     });
   }
 
-  /**
-   * Goes to an event's entry, even if not loaded. The last call wins. Never rejects; see `lookup`.
-   */
+  /** Goes to an event's entry. The last call wins. Never rejects: `lookup` reports failures. */
   show(id: string, takesFocus = true): Promise<void> {
     const before = this.#showing;
     this.#wanted = id;

@@ -91,7 +91,7 @@ function placeIn(text: string, pattern: RegExp): Omit<Hit, 'id' | 'isShown'> | u
   };
 }
 
-/** The first match in an event; undefined without a match or an entry. Pure. */
+/** The first match in an event; undefined if there is none, or if the event has no entry. Pure. */
 export function hitIn(event: AgentEvent, pattern: RegExp): Hit | undefined {
   const id = idOf(event);
   const texts = entriesOf([event]).flatMap(shownTexts);

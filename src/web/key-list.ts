@@ -41,7 +41,6 @@ export class KeyList {
 
   more = (): Promise<void> => this.#read(() => this.#add(this.rows.peek() ?? [], this.next.peek()));
 
-  /** Revokes a key. Its row disappears after the gateway has revoked the key. */
   revoke = async (row: KeyRow): Promise<void> => {
     const label = 'Revoking';
     row.isAsking.value = false;
@@ -58,9 +57,7 @@ export class KeyList {
     void this.open();
   };
 
-  /**
-   * Whether revoking the key ends this session: it is the session's key or an issuer of that key.
-   */
+  /** Whether this session's key is the given key, or was issued by it, directly or indirectly. */
   endsSession(id: string): boolean {
     const issuers = new Map(this.rows.value?.map(({ record }) => [record.id, record.issued_by]));
     const passed = new Set<string>();

@@ -235,9 +235,7 @@ export interface Commented {
   readonly text: string;
 }
 
-/**
- * A comment as a part of a message: the path and the line number, the quoted line, and the text.
- */
+/** A comment as a part of a message: the path, the line number, the quoted line, and the text. */
 export function commentText({ path, line, text }: Commented): string {
   const number = line.new ?? line.old ?? 0;
   const place = line.new === undefined ? `line ${number} before the change` : `line ${number}`;

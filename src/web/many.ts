@@ -11,7 +11,6 @@ interface Kind {
   readonly label: string;
   readonly progress: string;
   readonly done: string;
-  /** The consequences for one conversation, and for several. */
   readonly warning: readonly [one: string, several: string];
   /** Whether the action applies to a whole sandbox, with all of its conversations. */
   readonly isOfSandbox: boolean;
@@ -130,9 +129,8 @@ export interface ManyOutcome {
 }
 
 /**
- * Performs a confirmed action with at most four concurrent requests. Skips a conversation whose
- * group has changed since the question, or that the action does not fit any more. The row shows the
- * reason of a failure.
+ * Performs a confirmed action with at most four concurrent requests. Skips conversations that the
+ * action does not fit any more, or whose group has changed. A failed row shows the reason.
  */
 export async function performMany(
   { action, groupsOf }: ManyQuestion,

@@ -10,7 +10,9 @@ export interface RowWindow {
   readonly last: number;
 }
 
-/** The visible rows of each block, extended by `overscan`. All sizes are in pixels. */
+/**
+ * Visible rows of each block, extended by `overscan`. Pixels count from the first heading's top.
+ */
 export function rowWindows(
   blocks: readonly RowBlock[],
   view: {

@@ -29,9 +29,7 @@ export class Store {
   /** Changes when a row is added or removed. */
   readonly #membership = signal(0);
   readonly #sandboxes = new Map<string, SandboxRecord>();
-  /**
-   * After its last conversation is deleted, a sandbox keeps an empty set until its own deletion.
-   */
+  /** A sandbox whose last conversation is deleted has an empty set until its own deletion. */
   readonly #rowsBySandbox = new Map<string, Set<Row>>();
   /** Changes when a sandbox changes, or when a row gets another sandbox. */
   readonly #occupation = signal(0);

@@ -107,9 +107,7 @@ const shared = 'conversation-operator-stream';
 /** Delay before a hidden tab releases the stream. */
 const hiddenMs = 30_000;
 
-/**
- * A message to other tabs. `holder` identifies the stream of a tab; each new stream has its own.
- */
+/** A message to other tabs. `holder` names the stream of a tab; each new stream has a new name. */
 type Message =
   | { readonly type: 'news'; readonly holder: string; readonly news: News }
   /** Asks for a snapshot, unless the sender already follows this holder. */
@@ -124,9 +122,8 @@ export interface StreamState {
 
 /**
  * The changes of all records. A browser has only six connections to a host over HTTP/1.1, so all
- * tabs share one stream: a visible tab holds it, and forwards its events to the other tabs. In
- * pages from another machine without TLS, browsers have no locks; each visible tab then has its own
- * stream.
+ * tabs share one stream: a visible tab holds it and forwards its events. Without TLS, browsers have
+ * no locks for a page from another machine, so each visible tab has its own stream.
  */
 export class ChangeStream {
   readonly state = signal<StreamState>({ isOpen: false, attempts: 0 });

@@ -37,7 +37,7 @@ export const delayAfter = (failures: number): number =>
 const toleranceMs = 5_000;
 let aheadMs = 0;
 
-/** Compares the Date header of a response with the clock of the browser. */
+/** Learns the gateway's clock from the Date header of a response. */
 export function learnTime(date: string | null): void {
   const differenceMs = date === null ? NaN : Date.parse(date) - Date.now();
   if (!Number.isNaN(differenceMs))

@@ -72,7 +72,7 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
 const aboveLimit = (active: number | null, limit: number): string =>
   active !== null && active > limit ? `, ${active - limit} above it` : '';
 
-/** Active sandboxes of a limit: `3 of 10`. More can be active after the limit was lowered. */
+/** Active sandboxes of a limit: `3 of 10`. More can be active after the limit is lowered. */
 export const ofLimit = (active: number | null, limit: number | null): string =>
   limit === null
     ? String(active ?? '–')

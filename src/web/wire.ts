@@ -61,7 +61,6 @@ export interface Removed {
   readonly id: string;
 }
 
-/** A change from the stream, in the form in which the page applies it. */
 export type Change =
   | { readonly kind: 'snapshot'; readonly data: Snapshot }
   | { readonly kind: 'conversation'; readonly data: ConversationRecord }

@@ -16,7 +16,7 @@ import { type Route, endpoints } from '../http/route.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 
 interface GitRepository {
-  /** owner/name, or a path through groups. */
+  /** The name in the form owner/name, or a path with the groups of GitLab. */
   readonly name: string;
   readonly isPublic: boolean;
   readonly defaultBranch: string;
@@ -37,15 +37,12 @@ interface GitSearch {
   readonly limit: number;
 }
 
-/** `branch-not-found`: the repository exists, but has no branch or tag of the name. */
+/** `branch-not-found`: the repository exists, but has no branch or tag with this name. */
 type GitCheck = GitAccess | 'branch-not-found';
 
-/**
- * Finds repositories and branches on the configured git hosts, and none on other hosts. Methods
- * never reject.
- */
+/** Finds repositories and branches on configured git hosts only. Methods never reject. */
 export interface GitDirectory {
-  /** Whether the owner may read the repository and the branch. The default is the first host. */
+  /** Whether the owner may read the repository and the branch. Default provider: the first host. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
   /** Exact matches, then the default branch, come first. `commitSha` is empty if it is unknown. */
@@ -75,9 +72,7 @@ export function repositoryTyped(text: string, baseUrl: string): string | undefin
 const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
   Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
-/**
- * A directory that asks no host: each valid name counts as existing, and a start detects errors.
- */
+/** A directory that asks no host. Each valid name counts as existing; a start detects errors. */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {

@@ -45,10 +45,7 @@ const defaults: GitLimits = {
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
-/**
- * Maximum git requests in an hour. A fetch takes about four requests, and an owner may start
- * thousands of conversations in an hour.
- */
+/** Git requests per hour. A fetch takes about four; owners may start thousands of conversations. */
 export const gitBudget = { perOwner: 12_000, perSandbox: 1_200 } as const;
 
 /** Interval at which the cache is read again while it may lag behind the operator. */
@@ -63,7 +60,7 @@ interface Credential {
   readonly text: string;
 }
 
-/** A git request. `sandbox` is undefined if the credential is not valid for its sandbox. */
+/** A git request. Without `sandbox`, the sandbox is unknown or the credential is not its own. */
 interface GitRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox | undefined;
@@ -87,7 +84,7 @@ function credentialOf(authorization: string | undefined): Credential | undefined
  */
 export class GitHandler implements CallbackHandler {
   readonly name = 'git';
-  /** A push may take an hour, as long as its bytes flow. */
+  /** This handler limits the time of a body itself: a push may take an hour while bytes flow. */
   readonly limitsBody = true;
   readonly #options: GitHandlerOptions;
   readonly #lagMs: number;
@@ -220,7 +217,7 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  /** The sandbox if the credential is its own. The check takes as long for an unknown sandbox. */
+  /** The sandbox if the credential is its own. Unknown sandboxes take the same time to check. */
   #holder(
     { sandbox }: CallbackRequest,
     address: RepositoryAddress,

@@ -45,7 +45,7 @@ export class Transfer {
   readonly #clock: Clock;
   readonly #idleMs: number;
   readonly #idle: IdleTimer;
-  /** The pace of each body. `end` ends all, because some bodies are not read to their end. */
+  /** One per body. `end` ends all of them, because some bodies are not read to their end. */
   readonly #paces: ClientPace[] = [];
   readonly #total: Timer;
 

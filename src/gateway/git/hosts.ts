@@ -15,17 +15,16 @@ export interface GitCredential {
    */
   readonly identity?: string;
   /**
-   * Must be called when a host responds with 401, so that the source can get a new secret: a token
-   * can be revoked before it expires.
+   * Call this after a 401: the source can then renew a token that was revoked before its expiry.
    */
   readonly refused?: () => void;
 }
 
 export interface GitCredentials {
   /**
-   * The current credential of the owner for the provider, else the credential of all owners. The
-   * credential may open `repository` only. If `repository` is absent, credentials for a single
-   * repository do not count. Never rejects.
+   * Returns the owner's current credential for the provider, else that of all owners. Some
+   * credentials open `repository` only; these do not count if `repository` is absent. Never
+   * rejects.
    */
   of(owner: string, provider: string, repository?: string): Promise<GitCredential | undefined>;
 }
@@ -56,8 +55,7 @@ export const credentialsOf = (sources: readonly CredentialSource[]): GitCredenti
 });
 
 /**
- * Identifies a credential in the keys of caches, without its secret. A key must also contain the
- * repository, because a credential may open only one.
+ * Identifies a credential in cache keys, without its secret. Keys must also name the repository.
  */
 export const fingerprintOf = ({ authorization, identity }: GitCredential): string =>
   createHash('sha256')

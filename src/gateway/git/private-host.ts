@@ -41,10 +41,7 @@ export interface Wanted {
   readonly service: GitService;
   /** Whether the gateway also relays reads of public repositories. */
   readonly relaysOpen: boolean;
-  /**
-   * Headers of the git protocol. The caller removes all other headers of the client, so that the
-   * host does not get them.
-   */
+  /** Headers of the git protocol; the caller removes all other headers of the client. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
@@ -89,10 +86,7 @@ export class PrivateHost {
   readonly #options: PrivateHostOptions;
   readonly #hosts: ReadonlyMap<string, Host>;
   readonly #http: GitHttp;
-  /**
-   * The URLs of repositories after redirects. A POST can't follow a redirect, because its body
-   * can't be sent again.
-   */
+  /** URLs after redirects: a POST can't follow a redirect, because its body can't be sent again. */
   readonly #locations: LRUCache<string, URL>;
 
   constructor(options: PrivateHostOptions) {

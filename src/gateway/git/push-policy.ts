@@ -61,10 +61,7 @@ export function pushRefusals(
 
 const maxShownOptions = 200;
 
-/**
- * Why a push with options is rejected. Options can make a host publish a repository, or open and
- * merge requests that no policy here has checked.
- */
+/** Push options can publish a repository, or open and merge requests that no policy has checked. */
 export const optionsRefusal = (options: readonly string[]): string =>
   `push options are not allowed here: ${markedBeginningOf(options.join(', '), maxShownOptions)}`;
 

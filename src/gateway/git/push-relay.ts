@@ -33,7 +33,7 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes that are read of a push that is malformed or not allowed at all. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/** Whether a sandbox may push: never, for the reason `closed`, or by a repository's policy. */
+/** Whether a sandbox may push: not at all (`closed` is the reason), or as a policy allows. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {
@@ -286,10 +286,7 @@ class IncomingPush {
     }
   }
 
-  /**
-   * Reads and discards the rest, by default until twice the maximum has arrived, because git reads
-   * a response only after it has sent everything.
-   */
+  /** Discards the rest, up to `maxBytes`: git reads a response only after sending everything. */
   async discard(maxBytes = 2 * this.#maxBytes): Promise<void> {
     for await (const _piece of this.#pieces()) if (this.#bytes > maxBytes) return;
   }

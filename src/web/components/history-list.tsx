@@ -134,9 +134,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
   const { value: target } = history.target;
   const { value: lookup } = history.lookup;
   const list = useRef<HTMLElement>(null);
-  /**
-   * Whether the browser permitted the last copy; undefined before the first copy of these entries.
-   */
+  /** Whether the browser permitted the last copy; undefined before the first copy. */
   const isCopied = useSignal<boolean | undefined>(undefined);
   const isFinding = useSignal(false);
   const isAway = useSignal(false);
@@ -209,7 +207,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       await navigator.clipboard.writeText(parts.join(''));
       isCopied.value = true;
     } catch {
-      // A page from another machine has no clipboard without TLS.
+      // Without TLS, browsers deny the clipboard to a page from another machine.
       isCopied.value = false;
     }
   };
@@ -304,7 +302,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       <Written live={live} />
       <PlanList history={history} live={live} />
       {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
-      {/* While the stream is disconnected, the header shows that instead. */}
+      {/* While the stream is disconnected, the header reports it instead of this problem. */}
       {history.problem.value !== undefined && stream.state.value.isOpen && (
         <RetryProblem text={history.problem.value} onRetry={() => void history.refresh()} />
       )}

@@ -22,7 +22,6 @@ interface RetryProblemProps {
   readonly onRetry: () => void;
 }
 
-/** The reason why something could not be read, with a button to retry. */
 export const RetryProblem = ({ text, onRetry }: RetryProblemProps) => (
   <p class="problem" role="alert">
     {text}{' '}

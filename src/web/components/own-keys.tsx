@@ -16,7 +16,7 @@ function NewKey({ value }: { readonly value: string }) {
       await navigator.clipboard.writeText(value);
       state.value = 'Copied.';
     } catch {
-      // A page from another machine has no clipboard without TLS.
+      // Without TLS, browsers deny the clipboard to a page from another machine.
       state.value = 'Selected: copy it by the keyboard.';
     }
   };

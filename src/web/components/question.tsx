@@ -11,7 +11,6 @@ interface GivenAnswer {
   /** Undefined for a rejection of a question that has no option to reject. */
   readonly option: string | undefined;
   readonly state: 'sending' | 'stored' | 'failed';
-  /** The reason why the gateway has refused the answer. */
   readonly problem?: string;
   readonly outcome?: string;
 }
@@ -20,7 +19,6 @@ interface GivenAnswer {
 interface Reading extends Pick<Approval, 'id'> {
   /** Undefined during the request, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
-  /** The reason why the text could not be read. */
   readonly problem?: string;
 }
 
@@ -86,7 +84,7 @@ interface QuestionProps {
 }
 
 const isOnce = (kind: Approval['options'][number]['kind']): boolean => kind.endsWith('_once');
-/** If the agent offers no option to reject, this one cancels its turn. */
+/** Cancels the agent's turn. Offered if the agent has no option to reject. */
 const rejection = { id: undefined, name: 'Reject', kind: 'reject_once' } as const;
 const isRejection = (kind: string): boolean => kind.startsWith('reject');
 

@@ -45,7 +45,6 @@ interface SettingsFormProps {
   readonly children: ComponentChildren;
 }
 
-/** A section with a form, which shows the result of the last save beside its button. */
 export function SettingsForm(props: SettingsFormProps) {
   const { id, title, text, button, send, before, children } = props;
   const state = useSignal<'sending' | 'saved' | { readonly problem: string } | undefined>(

@@ -39,10 +39,7 @@ export function TextBlock({ label, children, onEnd, takesFocus = false }: TextBl
 const rightToLeft =
   /((?:[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]\p{M}*)+)/u;
 
-/**
- * A text in left-to-right order. Words of right-to-left scripts do not reorder the text around
- * them, so that each argument of a command is shown in its place.
- */
+/** Keeps a text in order: words of right-to-left scripts do not reorder the text around them. */
 export const InOrder = ({ children }: { readonly children: string }) => (
   <span class="in-order">
     {children

@@ -19,7 +19,6 @@ interface SecretPage {
   readonly next_page_id: string | null;
 }
 
-/** The settings and secrets of the owner, as the page /account shows and changes them. */
 class OwnSettings {
   readonly settings = signal<SettingsRecord | undefined>(undefined);
   readonly secrets = signal<readonly Entry<SecretRecord>[]>([]);
@@ -234,7 +233,6 @@ interface PartProps {
   readonly settings: SettingsRecord;
 }
 
-/** The author of commits, and whether commits name the agent. */
 function CommitsSection({ own, settings }: PartProps) {
   const name = useSignal(settings.git_user_name ?? '');
   const email = useSignal(settings.git_user_email ?? '');

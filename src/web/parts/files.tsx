@@ -44,7 +44,7 @@ interface FolderListProps extends OpenProps {
   readonly folder: string;
 }
 
-/** Depth below which folders are opened because they contain the opened file. */
+/** Maximum depth of folders that are opened because they contain the opened file. */
 const maxOpened = 30;
 
 interface FolderItemProps extends FolderListProps {

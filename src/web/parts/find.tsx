@@ -122,7 +122,6 @@ interface FindProps {
   readonly onClose: () => void;
 }
 
-/** Finds a text in the whole history of a conversation, and shows one hit after the other. */
 export function Find({ history, onClose }: FindProps) {
   const text = useSignal('');
   const search = useSignal<EventSearch | undefined>(undefined);

@@ -130,7 +130,6 @@ const columnsOf = (keys: KeyList): readonly Column<KeyRow>[] => [
   { label: 'Action', cell: (row) => <Revoke row={row} keys={keys} /> },
 ];
 
-/** The API keys of every owner, each with a button that revokes it. */
 function KeysSection({ keys }: { readonly keys: KeyList }) {
   const rows = keys.rows.value;
   const problem = keys.problem.value;

@@ -124,7 +124,6 @@ interface SearchResultsProps {
   readonly onClose: () => void;
 }
 
-/** Matches of a text in all conversations of the owner, each with a link to it. */
 export function SearchResults({ text, onClose }: SearchResultsProps) {
   const search = useMemo(() => new TextSearch(text), [text]);
   const pattern = useMemo(() => new RegExp(`(${wordsPattern(text).source})`, 'iu'), [text]);

@@ -86,7 +86,7 @@ export function githubApi(api: JsonApi): HostApi {
   const commentsPath = (target: ApiTarget, number: number) =>
     `${repositoryPath(target)}/issues/${number}/comments`;
 
-  /** Comments on the pull request itself. GitHub lists the oldest first, so this reads the end. */
+  /** Comments on the pull request itself: the last two pages, because the oldest come first. */
   const discussion = async (target: ApiTarget, number: number, count: number) => {
     const last = Math.max(1, Math.ceil(count / pageSize));
     const pages = [last - 1, last].filter((page) => page > 0);
@@ -137,8 +137,7 @@ export function githubApi(api: JsonApi): HostApi {
         { path: `${repositoryPath(target)}/pulls`, query },
         z.array(pull),
       );
-      // GitHub ignores a filter that it can not parse, and a fork may have a branch of the same
-      // name.
+      // GitHub ignores an invalid filter, and a fork may have a branch of the same name.
       const own = found.find(
         (each) =>
           each.state === 'open' &&

@@ -1,6 +1,6 @@
 /** A repository of a git host, with a token for the API of the host. */
 export interface ApiTarget {
-  /** Path on the host: owner/name, or a path through groups. */
+  /** Path on the host: owner/name, or a path with the groups of GitLab. */
   readonly repository: string;
   /** Access token of the host: a secret. */
   readonly token: string;

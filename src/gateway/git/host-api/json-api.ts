@@ -188,7 +188,7 @@ async function sendOnce(
   };
 }
 
-/** The error for a large body leaves the loop, which closes the connection without reading on. */
+/** If the body is too large, the error ends the loop, which closes the connection. */
 async function bodyOf(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
