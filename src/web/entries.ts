@@ -40,7 +40,7 @@ export interface NoticeEntry extends EntryBase {
   readonly text: string;
   readonly isProblem: boolean;
 }
-/** Details for few readers, such as an event of a kind that this page does not know. */
+/** Details that few users read, such as an event of an unknown kind. */
 export interface FoldedEntry extends EntryBase {
   readonly kind: 'folded';
   readonly name: string;

@@ -10,7 +10,7 @@ interface PartFile {
   readonly integrity: string;
 }
 
-/** A guard of browsers against injected scripts, which some type libraries lack. */
+/** A browser guard against injected scripts. Some type libraries do not declare it. */
 interface TrustedTypes {
   createPolicy(
     name: string,

@@ -10,9 +10,7 @@ export interface RowWindow {
   readonly last: number;
 }
 
-/**
- * Visible rows of each block, extended by `overscan`. Pixels count from the first heading's top.
- */
+/** Visible rows of each block, extended by `overscan`. Pixels count from the first heading. */
 export function rowWindows(
   blocks: readonly RowBlock[],
   view: {

@@ -1,6 +1,6 @@
 import type { CacheState, Leader, OverviewRecord, Pool, Quota } from './wire.ts';
 
-/** A fault of the installation; `href` is the section of the page with the details. */
+/** A fault of the installation. `href` links to the section of the page with the details. */
 export interface Trouble {
   readonly text: string;
   readonly href: string;

@@ -49,7 +49,7 @@ export interface GitDirectory {
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }
 
-/** Shown if the default branch is unknown. A start without a branch uses the repository's own. */
+/** Shown if the default branch is unknown; a start without a branch uses the real default. */
 const likelyBranch = 'main';
 
 /** Matches the part after the repository in URLs of pages of common git hosts. */
@@ -72,7 +72,7 @@ export function repositoryTyped(text: string, baseUrl: string): string | undefin
 const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
   Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
-/** A directory that asks no host. Each valid name counts as existing; a start detects errors. */
+/** A directory that asks no host: a valid name counts as existing, and a clone detects errors. */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {
@@ -120,7 +120,7 @@ const nothing: Knowledge = { access: 'unknown', isPublic: false };
 /**
  * Asks the git hosts for the references of a repository, as git does before a clone. The first
  * request has no credential, so that no secret is sent for a public repository. While a host does
- * not answer, every name counts as existing, and the start detects errors.
+ * not answer, every name counts as existing, and the clone detects errors.
  */
 export class RepositoryAccessChecker implements GitDirectory {
   readonly #options: RepositoryAccessCheckerOptions;

@@ -14,9 +14,7 @@ export interface GitCredential {
    * the secret identifies the credential.
    */
   readonly identity?: string;
-  /**
-   * Call this after a 401: the source can then renew a token that was revoked before its expiry.
-   */
+  /** Call this after a 401, so that the source can renew a token revoked before its expiry. */
   readonly refused?: () => void;
 }
 
@@ -54,9 +52,7 @@ export const credentialsOf = (sources: readonly CredentialSource[]): GitCredenti
   },
 });
 
-/**
- * Identifies a credential in cache keys, without its secret. Keys must also name the repository.
- */
+/** Identifies a credential in cache keys, without its secret. Keys must also name a repository. */
 export const fingerprintOf = ({ authorization, identity }: GitCredential): string =>
   createHash('sha256')
     .update(identity === undefined ? `secret ${authorization}` : `identity ${identity}`)

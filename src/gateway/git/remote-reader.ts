@@ -117,7 +117,10 @@ export class FindingCache {
   }
 }
 
-/** The access that sets the lifetime: `unknown` without references, `denied` without `named`. */
+/**
+ * The access that sets the lifetime in the cache: `unknown` if the requested references are
+ * missing, `denied` if the named reference does not exist.
+ */
 function certaintyOf({ access, refs, hasNamed }: Finding): GitAccess {
   if (access !== 'granted') return access;
   if (hasNamed === undefined && refs === undefined) return 'unknown';

@@ -165,7 +165,7 @@ function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
   );
 }
 
-/** While the focus in the list holds rows in place, a button moves the rows that wait. */
+/** A button that moves waiting rows, shown while the focus in the list keeps rows in place. */
 function WaitingRows({ isFocused }: { readonly isFocused: ReadonlySignal<boolean> }) {
   const { index } = usePage().store;
   const count = index.waiting.value;

@@ -70,7 +70,7 @@ export interface Column<T> {
 }
 
 interface DataTableProps<T> {
-  /** The id of the section, which links to the section contain. */
+  /** The id of the section, which is the target of links. */
   readonly id: string;
   readonly title: string;
   readonly total: number;
