@@ -40,7 +40,7 @@ export const resume = (row: Row, progress: string): Promise<boolean> =>
     }),
   );
 
-/** Starts a new conversation with the request of a failed start, which is read by REST first. */
+/** Reads the request of a failed start by REST, and starts a new conversation with it. */
 export function startAgain(row: Row, progress: string): Promise<boolean> {
   // A retry after a lost response does not start a second conversation.
   const headers = { 'idempotency-key': newKey() };

@@ -6,7 +6,7 @@ import type { GitChange, GitDiff } from './wire.ts';
 export const absolutePath = (folder: string, path: string): string =>
   `${folder.replace(/\/+$/, '')}/${path}`;
 
-/** The URL of the content of a file. `conversation` is the URL of its conversation. */
+/** The URL of the content of a file; `conversation` is the URL of the conversation. */
 export const contentAddress = (conversation: string, absolute: string): string =>
   `${conversation}/file/content?file_path=${encodeURIComponent(absolute)}`;
 

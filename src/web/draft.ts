@@ -62,7 +62,7 @@ export class Draft {
     this.message.value = isOwn ? `${text}\n\n${saved}` : saved;
   }
 
-  /** Fills the form with the request of an earlier start, which is read by REST. */
+  /** Reads the request of an earlier start by REST, and fills the form with it. */
   async fillFrom(taskId: string): Promise<void> {
     this.problem.value = undefined;
     try {

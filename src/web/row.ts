@@ -44,8 +44,8 @@ export class Row implements Searchable {
     this.#facts.value = facts;
     this.searchText = searchTextOf(facts);
     this.group = groupOf(facts);
-    // New facts confirm an accepted action. A failed action stays, unless the row has another
-    // sandbox, for which it must not be repeated.
+    // New facts confirm an accepted action. A failed action stays only while the row has the same
+    // sandbox, because a retry must not apply to another sandbox.
     const isReplaced = before !== undefined && before !== sandboxIdOf(facts);
     if (isReplaced || this.action.peek()?.problem === undefined) this.action.value = undefined;
   }

@@ -165,7 +165,7 @@ function paused(facts: Facts, around: Around): string {
     conversation?.pending_approval?.notice,
     ...lost(conversation),
     withTitles(cause, around.titleOf),
-    // While the run asks a question, its detail only repeats the question.
+    // While the run asks a question, the status detail only repeats the question.
     asks === undefined ? conversation?.execution_status_detail : undefined,
     conversation?.last_result?.detail,
     conversation && saidBy(conversation),

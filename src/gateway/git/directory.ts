@@ -45,7 +45,7 @@ export interface GitDirectory {
   /** Whether the owner may read the repository and the branch. Default provider: the first host. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** Exact matches, then the default branch, come first. `commitSha` is empty if it is unknown. */
+  /** Exact matches, then the default branch, come first. An unknown `commitSha` is empty. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }
 

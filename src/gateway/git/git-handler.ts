@@ -48,19 +48,20 @@ const defaults: GitLimits = {
 /** Git requests per hour. A fetch takes about four; owners may start thousands of conversations. */
 export const gitBudget = { perOwner: 12_000, perSandbox: 1_200 } as const;
 
-/** Interval at which the cache is read again while it may lag behind the operator. */
+/** Delay between two reads of a cache that may lag behind the writes of the operator. */
 const cachePollMs = 50;
 
 /**
  * - ticket: lets the operator clone one repository into the sandbox when a conversation starts.
- * - token: opens the repositories of the conversations in the sandbox while these exist.
+ * - token: opens the repositories of the conversations in the sandbox while these conversations
+ *   exist.
  */
 interface Credential {
   readonly kind: 'ticket' | 'token';
   readonly text: string;
 }
 
-/** A git request. Without `sandbox`, the sandbox is unknown or the credential is not its own. */
+/** A git request. `sandbox` is undefined if the credential is not valid for an existing sandbox. */
 interface GitRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox | undefined;
@@ -217,7 +218,9 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  /** The sandbox if the credential is its own. Unknown sandboxes take the same time to check. */
+  /**
+   * The sandbox, if the credential belongs to it. Unknown sandboxes take the same time to check.
+   */
   #holder(
     { sandbox }: CallbackRequest,
     address: RepositoryAddress,

@@ -64,8 +64,8 @@ export class Transfer {
   }
 
   /**
-   * Yields the chunks of a request's body as they arrive. `late` aborts if the sandbox sends them
-   * too slowly. If the reader stops early, the request stays open.
+   * Yields the chunks of a request's body as they arrive. `late` aborts if the sandbox sends too
+   * slowly. If the reader stops early, the request stays open.
    */
   async *arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
     const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, void>;
@@ -141,11 +141,11 @@ const requestHeaders = [
   'content-type',
   'git-protocol',
 ] as const;
-/** The gateway parses the host's references for a push and its report, so they are uncompressed. */
+/** The gateway parses the responses to a push, so they must be uncompressed. */
 const uncompressed = { 'accept-encoding': 'identity' } as const;
 const answerHeaders = ['content-encoding', 'content-type'] as const;
 
-/** Capabilities that the gateway removes from a host's references, because it rejects their use. */
+/** Capabilities that the gateway hides from clients, because it rejects pushes that use them. */
 const notOffered: ReadonlySet<string> = new Set([pushOptions]);
 
 /** Status and text for each kind of `HostAnswer` that forwards nothing from the host. */

@@ -251,7 +251,7 @@ export class PrivateHost {
     const { status, contentType, headers, body } = stream;
     const isSmart = status === 200 && mediaTypeOf(contentType) === smartType(service, what);
     const { 'content-encoding': encoding = 'identity' } = headers;
-    // The gateway removes capabilities from the references for a push, so it must read them.
+    // The gateway must read the references for a push, because it removes capabilities from them.
     const isReadable =
       service !== 'git-receive-pack' || what !== 'advertisement' || encoding === 'identity';
     if (isSmart && isReadable) return { kind: 'stream', stream };

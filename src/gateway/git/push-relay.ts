@@ -190,7 +190,7 @@ export class PushRelay {
       isDenied = answer.kind === 'denied' || answer.kind === 'locked';
       await relay.answer(response, answer, transfer, {
         onBytes: (chunk) => report.push(chunk),
-        // Git does not show the text of an HTTP error here, but it shows a report.
+        // Git does not show the text of an HTTP error here, but shows a report.
         refuse: async (status, text) => {
           if (!transfer.signal.aborted) await incoming.discard();
           respond(response, { push, reasons: text, status });

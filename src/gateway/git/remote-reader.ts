@@ -33,7 +33,7 @@ const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
     credential === undefined ? '' : fingerprintOf(credential),
   ]);
 
-/** Identifies an inquiry with the references that it requests; `accessKeyOf` ignores these. */
+/** Like `accessKeyOf`, and also identifies the references that the inquiry requests. */
 export function keyOf(inquiry: Inquiry): string {
   const accessKey = accessKeyOf(inquiry);
   if (inquiry.named !== undefined) return `${accessKey} named ${inquiry.named}`;

@@ -119,7 +119,7 @@ const readIntervalMs = 2_000;
 /** Delay between two reads of a working agent's output. */
 const liveIntervalMs = 1_000;
 
-/** Delays of reads after a sandbox stops: archiving its last events may take up to 15 s. */
+/** Delays of reads after a sandbox stops: archiving the last events may take up to 15 s. */
 const settlingDelaysMs = [2_000, 6_000, 16_000] as const;
 
 /** The page does not show whether a conversation is absent, deleted, or another owner's. */

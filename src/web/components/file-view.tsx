@@ -33,7 +33,7 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-/** Limits of an SVG, which may take minutes to render: its size, and elements that repeat parts. */
+/** An SVG may take minutes to render. Limits: characters, and elements that repeat parts. */
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 

@@ -8,7 +8,7 @@ import { Icon } from './icon.tsx';
 
 interface RowMenuProps {
   readonly title: string;
-  /** Fills the start form with the request of this conversation; undefined if that is gone. */
+  /** Fills the start form with this conversation's request; undefined if the request is gone. */
   readonly onAgain: (() => void) | undefined;
   readonly onRename: () => void;
   readonly onDelete: () => void;

@@ -96,7 +96,7 @@ interface ViewPanelProps {
   readonly children: ComponentChildren;
 }
 
-/** One tab. If hidden, it is empty: a hidden question would count as read. */
+/** The content of a tab; empty while hidden, because a hidden question would count as read. */
 export const ViewPanel = ({ view, shown, children }: ViewPanelProps) => (
   <div
     class="view"

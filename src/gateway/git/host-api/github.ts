@@ -157,7 +157,7 @@ export function githubApi(api: JsonApi): HostApi {
       return { ...pullRequestOf(found), body: found.body, comments: latest(comments.flat()) };
     },
     comment: async (target, number, body) => {
-      // The path of comments accepts issues too, so this request checks that it is a pull request.
+      // The path of comments accepts issues too, so this request checks for a pull request.
       await api.ask(target, { path: pullPath(target, number) }, pull);
       const schema = z.object({ html_url: pageUrl() });
       const made = await api.ask(

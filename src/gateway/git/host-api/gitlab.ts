@@ -46,7 +46,7 @@ const note = z.object({
   position: position.nullish(),
 });
 
-/** GitLab locks a merge request while it merges, so `locked` counts as open. */
+/** GitLab locks a merge request during the merge, so `locked` counts as open. */
 const states = { opened: 'open', closed: 'closed', merged: 'merged', locked: 'open' } as const;
 
 const pullRequestOf = (each: z.output<typeof mergeRequest>): PullRequest => ({
