@@ -5,7 +5,7 @@ export interface FolderContent {
   readonly files: readonly string[];
 }
 
-/** The direct content of one folder; '' is the root. */
+/** The direct content of one folder; '' is the root. Deeper folders are not read. */
 export function contentOf(paths: readonly string[], folder: string): FolderContent {
   const start = folder === '' ? '' : `${folder}/`;
   const folders = new Set<string>();

@@ -218,9 +218,7 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  /**
-   * The sandbox, if the credential belongs to it. Unknown sandboxes take the same time to check.
-   */
+  /** The sandbox, if the credential belongs to it. A check without a sandbox takes as long. */
   #holder(
     { sandbox }: CallbackRequest,
     address: RepositoryAddress,

@@ -80,7 +80,7 @@ class HostLog {
   }
 }
 
-/** Lifetimes of cached findings. They are short, so that changes of a host show soon. */
+/** Lifetimes of cached findings: changes show soon, and many starts at once cause one request. */
 const lifetimesMs: Readonly<Record<GitAccess, number>> = {
   granted: 60_000,
   denied: 10_000,
