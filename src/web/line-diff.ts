@@ -72,8 +72,8 @@ export function pairsOf(rows: readonly DiffRow[]): readonly DiffPair[] {
 const only = (note: string): LineDiff => ({ note, rows: [], hidden: 0 });
 
 /**
- * The unified diff of both versions. Pure, except that it may exceed its time limit. If `isLive`,
- * the versions come from the agent, else from the last pause.
+ * The unified diff of both versions. Pure, except for its time limit. If `isLive`, the versions
+ * come from the agent, else from the last pause.
  */
 export function lineDiffOf(
   status: GitChange['status'],
