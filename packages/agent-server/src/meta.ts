@@ -10,7 +10,7 @@ export const metaSchema = z.object({
   createdAt: z.string(),
   workingDir: z.string(),
   maxIterations: z.number(),
-  /** Absent: NeverConfirm. */
+  /** Default: NeverConfirm. */
   confirmationPolicy: z.optional(z.enum(confirmationPolicies)),
   title: z.optional(z.string()),
   tags: z.record(z.string(), z.string()),
@@ -25,11 +25,11 @@ export const metaSchema = z.object({
       retries: z.optional(z.number()),
     }),
   ),
-  /** Values by name. */
+  /** Encrypted values of secrets by name. */
   sealedSecrets: z.record(z.string(), z.string()),
-  /** Requests that read a value from another server, as JSON by name. */
+  /** Encrypted requests, as JSON by name of the secret, that read its value from another server. */
   sealedLookups: z.optional(z.record(z.string(), z.string())),
-  /** The conversation's MCP servers as JSON, sealed because headers may contain secrets. */
+  /** MCP servers as JSON, encrypted because headers may contain secrets. */
   sealedMcpServers: z.optional(z.string()),
 });
 export type Meta = z.output<typeof metaSchema>;

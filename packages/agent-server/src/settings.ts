@@ -3,10 +3,10 @@ import { parseArgs } from 'node:util';
 export interface Settings {
   readonly host: string;
   readonly port: number;
-  /** Waits for keys from `POST /api/init`. */
+  /** Whether the server waits for its keys from `POST /api/init`. */
   readonly deferredInit: boolean;
   readonly sessionKeys: readonly string[];
-  /** Bootstrap key in deferred mode, otherwise the key that encrypts secrets on the disk. */
+  /** Key for `POST /api/init` if `deferredInit`, else the key that encrypts secrets on the disk. */
   readonly secretKey: string | undefined;
   readonly conversationsPath: string;
   readonly maxConcurrentRuns: number;
