@@ -157,7 +157,6 @@ export interface AgentErrorEvent extends ToolCall {
   readonly error: string;
 }
 
-/** The user has rejected the action, which was not executed. */
 export interface UserRejectObservation extends ToolCall {
   readonly kind: 'UserRejectObservation';
   readonly source: 'environment';

@@ -103,10 +103,7 @@ const comparedCharacters = 1_024;
 
 const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
 
-/**
- * Growing texts of a conversation that no event contains yet: the output of running commands, and
- * the text that the agent writes. The texts are lost when the server's process ends.
- */
+/** Growing outputs of commands and texts of the agent. Lost when the server's process ends. */
 export class LiveActivity {
   /** Outputs by id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();

@@ -36,7 +36,6 @@ function linesOf(value: string): readonly string[] {
   return lines.map((line) => line.trim()).filter(({ length }) => length >= minLineCharacters);
 }
 
-/** Returns a text as it appears within a JSON string. */
 const quoted = (text: string): string => JSON.stringify(text).slice(1, -1);
 
 /** The part of a text from `start` (inclusive) to `end` (exclusive). */
@@ -62,7 +61,7 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
   return found.length === 0 ? text : rendered(text, merged(found));
 }
 
-/** Replaces needles, and escapes markers in the text, so that they do not look like needles. */
+/** Masks needles and escapes markers, so that texts with the same result differ in needles only. */
 export const maskUniquely = (text: string, needles: Needles): string =>
   rendered(text, merged(occurrences(text, needles)), (part) =>
     part.replace(ownMarker, '<\\$1secret-hidden>'),

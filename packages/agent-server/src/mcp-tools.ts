@@ -7,7 +7,6 @@ import type { McpServer } from './mcp-servers.ts';
 
 /** Maximum duration of a call, including the connection to its server. */
 const callTimeoutMs = 60_000;
-/** Default maximum duration of connecting to a server and listing its tools. */
 const defaultConnectTimeoutMs = 10_000;
 /** Maximum duration of the end of a session. No run waits for the end. */
 const closeTimeoutMs = 2_000;

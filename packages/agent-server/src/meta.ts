@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 /** The reference agent does not judge risks, so ConfirmRisky asks before every action. */
 export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
 
-/** Stored settings of a conversation. Sealed texts need the server's secret key. */
+/** Stored settings of a conversation. The server's secret key encrypts the fields `sealed…`. */
 export const metaSchema = z.object({
   /** UUID as 32 hexadecimal digits. */
   id: z.string(),

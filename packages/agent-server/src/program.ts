@@ -26,7 +26,7 @@ export interface Run {
   readonly signal: AbortSignal;
   /** Aborted with `PauseRequested` when a client has requested a pause. */
   readonly pauseSignal: AbortSignal;
-  /** Throws when a client has requested a pause. The program calls it between two steps. */
+  /** Throws if a client has requested a pause. Programs call `checkpoint` between two steps. */
   checkpoint(): void;
   /** Returns the log positions of the user's unhandled messages, oldest first. */
   pendingMessages(): readonly number[];
@@ -103,7 +103,7 @@ export type ChooseProgram = (place: ProgramPlace) => Program;
 /** Returns the programs for an environment. Throws SettingsError for an invalid setting. */
 export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
 
-/** Ends a run with the status `error` and a ConversationErrorEvent, or only with `stuck`. */
+/** Ends a run with status `error` and a ConversationErrorEvent, or with status `stuck` alone. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: string;

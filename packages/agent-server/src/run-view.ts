@@ -11,7 +11,7 @@ import { ConfirmationRequested, type Program, type ProgramLink, type Run } from 
 export interface ConversationHost {
   readonly commands: Commands;
   programFor(meta: Meta, link: ProgramLink): Program;
-  /** Ends the processes that the program of a conversation has started, before it closes. */
+  /** Ends the processes of a conversation's program, before the conversation closes. */
   release(meta: Meta): Promise<void>;
   /** Returns variables with the secrets that `command` names, and names of unreadable secrets. */
   environmentFor(

@@ -57,7 +57,6 @@ export interface AcpChildOptions
 export class AcpChild {
   readonly #process: AgentProcess;
   readonly #options: AcpChildOptions;
-  /** An abort before the session is open ends the process. */
   readonly #setUp: AbortSignal;
   readonly #recorder: UpdateRecorder;
   readonly #questions: Questions;

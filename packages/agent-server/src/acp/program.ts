@@ -32,7 +32,7 @@ export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
   readonly model: AcpModel;
 }
 
-/** Returns ACP programs; undefined if `env` names no ACP agent. Throws SettingsError. */
+/** Returns the factory of AcpPrograms; undefined if `env` names no agent. Throws SettingsError. */
 export function acpPrograms(
   env: Readonly<Record<string, string | undefined>>,
 ): ChooseProgram | undefined {
@@ -66,10 +66,7 @@ const pauseText =
 const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
-/**
- * A permission that a person gave after the agent's process had ended. It answers the first
- * permission request of the next prompt if that request is about the same call.
- */
+/** A person's permission for a call, kept for the next process because the last one has ended. */
 interface Undelivered {
   readonly hash: string;
   readonly kind: string | undefined;
@@ -165,7 +162,7 @@ export class AcpProgram implements Program {
     if (notice === undefined || pending.length > 0) this.#undelivered = undefined;
     if (parts.length + messages.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
-    // The first prompt of a session begins with the system message, which the protocol lacks.
+    // The first prompt of a session has the suffix, because the protocol has no system message.
     const isNew = run.log.handledThrough === 0 || this.#transcript !== undefined;
     if (isNew && run.systemMessageSuffix !== undefined) parts.unshift(run.systemMessageSuffix);
     const last = pending.at(-1);
@@ -323,7 +320,7 @@ export class AcpProgram implements Program {
   async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { settings, readSecrets } = this.#options;
     const { values, unread } = await readSecrets(signal);
-    // A secret must not set a variable of the vendor, because it could redirect the model's key.
+    // A secret must not set a variable of the vendor, even an unset one: it may redirect API keys.
     const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
     const { env, skipped } = agentVariablesOf(values, taken);
     const missing = [...unread, ...skipped].sort();

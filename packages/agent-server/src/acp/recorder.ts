@@ -234,7 +234,7 @@ export class UpdateRecorder {
     return 'event';
   }
 
-  /** Adds the end of the current text that `#stream` has withheld. The text is complete. */
+  /** Adds the withheld end of the current text. Called when no further chunk continues the text. */
   settle(): void {
     this.#grow(this.#saying, this.#stream.end(this.#needles()));
   }
@@ -348,7 +348,7 @@ export class UpdateRecorder {
     return events;
   }
 
-  /** Deletes the state of a call. A later permission request for a running call is incomplete. */
+  /** Deletes the state of a call. Before its end, its later permission requests are incomplete. */
   #forget(id: string): void {
     if (!ended.has(this.#calls.get(id)?.status ?? '')) this.#forgotten.add(id);
     this.#calls.delete(id);

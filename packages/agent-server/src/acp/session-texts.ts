@@ -160,10 +160,7 @@ function find(message: string, logged: readonly string[], from: number): Found |
   return partial;
 }
 
-/**
- * Whether a replayed message equals a logged one. A marker in the log matches any text, because the
- * marker may stand for a replaced secret, whose value is unknown now.
- */
+/** Whether a replayed message equals a logged one, in which a marker matches any text. */
 function isSame(message: string, logged: string): boolean {
   const parts = logged.split(marker);
   if (parts.length === 1) return message === logged;

@@ -48,10 +48,7 @@ function jsonOf<T>(
   );
 }
 
-/**
- * Returns the agent of the environment: `ACP_AGENT` is a key of `acpVendors`, `ACP_COMMAND` the
- * command line of any other agent as a JSON list. Throws SettingsError for an unknown key.
- */
+/** Returns the agent that `ACP_AGENT` or `ACP_COMMAND` names. Throws SettingsError if invalid. */
 export function acpVendorOf(
   env: Readonly<Record<string, string | undefined>>,
 ): AcpVendor | undefined {
@@ -348,10 +345,7 @@ export interface SetUp {
   readonly startsMcpServers: boolean;
 }
 
-/**
- * Returns the command line, environment, files and session options of an agent. `asks`: a person
- * answers permission requests, and no file of the repository may answer them instead.
- */
+/** Returns how an agent starts. `asks`: only a person, no file, may answer permission requests. */
 export function setUpOf(
   {
     command,
