@@ -73,7 +73,7 @@ export class BoundedOutput {
     if (this.#tailBytes > 4 * this.#half + 4096) this.#compact();
   }
 
-  /** Returns the output with needles masked, and parts of needles next to the omitted bytes. */
+  /** Returns the output. Masks needles, and parts of needles next to the omitted bytes. */
   toString(needles = noNeedles): string {
     this.#compact();
     const tail = Buffer.concat(this.#tail);

@@ -63,7 +63,7 @@ export class Conversation {
     };
   }
 
-  /** Creates the conversation and its first message atomically, and starts a run of it. */
+  /** Creates the conversation with its first message atomically, and starts a run for it. */
   static async create(
     folder: string,
     meta: Meta,

@@ -32,7 +32,7 @@ export class DerivedState {
   acpSession: string | undefined;
   readonly skippedMcpServers = new Set<string>();
   skippedSecrets: readonly string[] = [];
-  /** What interrupted the last prompt of an ACP agent: the `end` of its process, or a `pause`. */
+  /** Cause that interrupted an ACP agent's last prompt: the `end` of its process, or a `pause`. */
   interruptedBy: 'end' | 'pause' | undefined;
   readonly openCalls = new Map<string, AcpToolCall>();
 

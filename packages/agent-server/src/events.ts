@@ -181,9 +181,9 @@ export type StateUpdate =
   | { readonly key: 'acp_continued'; readonly value: string }
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
-  /** Number of images that the agent does not get, and the reason. */
+  /** Text with the number of images that the agent does not get, and the reason. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
-  /** `begun` for a new prompt, then the reason of its end. Without an end, it was interrupted. */
+  /** `begun` for a prompt, then the reason of its end. A prompt without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
   /** State that new clients get. The log never stores it. */

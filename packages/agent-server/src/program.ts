@@ -43,7 +43,7 @@ export interface Run {
   readonly skippedMcpServers: ReadonlySet<string>;
   /** Names of the secrets that were last recorded as missing in the agent's process. */
   readonly skippedSecrets: readonly string[];
-  /** What interrupted the agent's last prompt; undefined if the prompt has ended. */
+  /** Cause that interrupted the agent's last prompt; undefined if the prompt has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   failOpenCalls(reason: string): Promise<void>;
   /** Returns the tools of the conversation's MCP servers that answer. */

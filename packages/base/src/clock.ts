@@ -5,7 +5,7 @@ export interface Timer {
 
 /** Time and timers. Tests replace them, so that hours pass in milliseconds, in a fixed order. */
 export interface Clock {
-  /** Wall-clock time in milliseconds since 1970. It may jump, so no interval depends on it. */
+  /** Wall-clock time in milliseconds since 1970. The time may jump, so intervals do not use it. */
   now(): number;
   /** Milliseconds since an arbitrary start, for intervals and deadlines. They never decrease. */
   monotonic(): number;

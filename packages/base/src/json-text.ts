@@ -11,9 +11,9 @@ export function isDeeperThan(value: unknown, maxDepth: number): boolean {
 
 interface Level {
   readonly path: string;
-  /** Names that the object has up to here; undefined for a list. */
+  /** Names of the object's fields so far; undefined for a list. */
   readonly names: Set<string> | undefined;
-  /** Current name in an object. */
+  /** Name of the current field of an object. */
   name: string;
   index: number;
   expectsName: boolean;
@@ -25,7 +25,7 @@ const pathAt = ({ path, names, name, index }: Level): string => {
 };
 
 /**
- * Yields the path, such as `spec.ports[0].name`, of each name that an object has repeatedly.
+  * Yields the path, such as `spec.ports[0].name`, of each name that an object has more than once.
  * JSON.parse silently takes the last value. `text` is JSON that JSON.parse has accepted.
  */
 export function* repeatedNames(text: string): Generator<string, void, undefined> {

@@ -1,4 +1,4 @@
-/** Returns the code of an error of Node or undici; of an AggregateError, its first one. */
+/** Returns the code of an error of Node or undici. An AggregateError has its first error's code. */
 export const systemCodeOf = (error: unknown): string | undefined =>
   typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
     ? error.code

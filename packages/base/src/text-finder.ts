@@ -31,7 +31,7 @@ export class TextFinder {
     }
   }
 
-  /** Returns the matches in order. Of overlapping ones, the first remains, then the longest. */
+  /** Returns the matches in order. If matches overlap, the first and then the longest remains. */
   in(text: string): readonly Found[] {
     const parts: Found[] = [];
     let state = 0;

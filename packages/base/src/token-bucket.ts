@@ -35,7 +35,7 @@ export class TokenBucket {
     return Math.min(burst, Math.floor(burst - Math.max(0, this.#fullAt - now) / intervalMs));
   }
 
-  /** Takes tokens. If they are not available yet, later tokens become available later. */
+  /** Takes tokens, even if none is available. Later tokens are then delayed. */
   take(now: number, tokens = 1): void {
     const { burst, intervalMs, maxDebt = Infinity } = this.#options;
     const fullAt = Math.max(now, this.#fullAt) + tokens * intervalMs;

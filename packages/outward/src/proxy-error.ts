@@ -1,10 +1,10 @@
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
-  * - PROXY_AUTHENTICATION: the proxy requires credentials, or rejects the given ones (407).
+ * - PROXY_AUTHENTICATION: the proxy requires credentials, or rejects the given ones (407).
  * - PROXY_REFUSED: the proxy does not connect to the host (403 and others).
  * - PROXY_GATEWAY: the proxy does not reach the host (5xx).
-  * - PROXY_UNREACHABLE: the connection to the proxy fails, or its certificate is not trusted.
+ * - PROXY_UNREACHABLE: the connection to the proxy fails, or its certificate is not trusted.
  * - PROXY_TIMEOUT: the proxy has not answered in time.
  */
 export type ProxyErrorCode =

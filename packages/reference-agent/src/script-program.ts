@@ -65,7 +65,7 @@ function blockOf({
   return shell === undefined || code.trim() === '' ? [] : [{ shell, code }];
 }
 
-/** Whether a line closes the fence: it repeats the fence's character at least as often. */
+/** Whether a line closes the fence: the same character, at least as many times as in the fence. */
 function closes(line: string, fence: string): boolean {
   const text = line.trim();
   return (

@@ -14,7 +14,7 @@ export interface AgentProcessOptions {
   readonly onEnd: (message: string) => void;
 }
 
-/** Process of an ACP agent. It leads a process group, which has all processes that it starts. */
+/** Process of an ACP agent, and leader of the process group of everything that the agent starts. */
 export class AgentProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #guard: ProcessGuard;

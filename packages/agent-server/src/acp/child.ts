@@ -240,7 +240,7 @@ export class AcpChild {
       clearTimeout(timer);
       if (this.#stopped === undefined) this.kill();
     }
-    // In the log, no event of a cancelled prompt may follow the event of the interruption.
+    // The remaining events are dropped: in the log, none may follow the event of the interruption.
     this.#recorder.take(true);
     this.#isCancelling = false;
     this.#turn = undefined;

@@ -160,7 +160,7 @@ function find(message: string, logged: readonly string[], from: number): Found |
   return partial;
 }
 
-/** Whether a replayed message equals a logged one, in which a marker matches any text. */
+/** Compares messages. A marker in `logged` stands for an unknown secret, and matches any text. */
 function isSame(message: string, logged: string): boolean {
   const parts = logged.split(marker);
   if (parts.length === 1) return message === logged;

@@ -110,7 +110,7 @@ export interface AcpVendor {
    */
   readonly programFolder?: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Files below HOME, by path, with settings that the program reads nowhere else. */
+  /** Files below HOME, by path, for settings that the program reads only from files. */
   readonly files?: Readonly<Record<string, string>>;
   /** Method for `authenticate`, which the program requires before any session. */
   readonly authMethod?: string;
@@ -345,7 +345,7 @@ export interface SetUp {
   readonly startsMcpServers: boolean;
 }
 
-/** Returns how an agent starts. `asks`: only a person, no file, may answer permission requests. */
+/** Returns how an agent starts. With `asks`, no file of the repository may allow a tool call. */
 export function setUpOf(
   {
     command,
