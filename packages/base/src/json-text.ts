@@ -25,7 +25,7 @@ const pathAt = ({ path, names, name, index }: Level): string => {
 };
 
 /**
-  * Yields the path, such as `spec.ports[0].name`, of each name that an object has more than once.
+ * Yields the path, such as `spec.ports[0].name`, of each name that an object has more than once.
  * JSON.parse silently takes the last value. `text` is JSON that JSON.parse has accepted.
  */
 export function* repeatedNames(text: string): Generator<string, void, undefined> {
