@@ -223,7 +223,7 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     if (event === undefined) throw new HttpError(404, 'Not Found');
     return { body: event };
   });
-  // Not a route of the OpenHands protocol. Returns growing texts that no event contains yet.
+  // The OpenHands protocol lacks this route. The route returns texts that no event contains yet.
   router.on('GET /api/conversations/:id/live', ({ url, ...call }) => {
     const { activity, needles, runMs, log } = findForEvents({ url, ...call });
     const after = url.searchParams.get('after') ?? '';

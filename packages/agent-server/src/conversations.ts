@@ -76,7 +76,7 @@ export class Conversations {
     };
   }
 
-  /** @throws SettingsError for an invalid setting of the environment */
+  /** Loads all conversations. Throws SettingsError for an invalid setting of the environment. */
   static async open(options: ConversationsOptions): Promise<Conversations> {
     const conversations = new Conversations(options);
     await mkdir(options.path, { recursive: true });

@@ -39,7 +39,7 @@ export interface Run {
   readonly approval: OpenApproval | undefined;
   /** Id of the agent's session, which the next process continues. */
   readonly acpSession: string | undefined;
-  /** Names of the MCP servers that were recorded as unusable by the agent. */
+  /** Names of the MCP servers that the log records as unusable for the agent. */
   readonly skippedMcpServers: ReadonlySet<string>;
   /** Names of the secrets that were last recorded as missing in the agent's process. */
   readonly skippedSecrets: readonly string[];

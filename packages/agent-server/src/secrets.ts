@@ -107,7 +107,7 @@ interface Known {
   readonly sealedSecrets: Meta['sealedSecrets'];
   readonly sealedMcpServers: Meta['sealedMcpServers'];
   readonly values: ReadonlyMap<string, string>;
-  /** Values that were read or replaced, oldest first. */
+  /** All values to mask: current ones, replaced ones, and those of other servers, oldest first. */
   readonly former: Set<string>;
   needles: Needles;
 }

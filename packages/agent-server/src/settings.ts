@@ -10,7 +10,7 @@ export interface Settings {
   readonly secretKey: string | undefined;
   readonly conversationsPath: string;
   readonly maxConcurrentRuns: number;
-  /** Environment of commands, which also has the default settings of the model. */
+  /** All variables of the environment, including the default settings of the model (`LLM_…`). */
   readonly env: Readonly<Record<string, string>>;
 }
 
