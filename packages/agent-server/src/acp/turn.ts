@@ -5,7 +5,7 @@ import type { Draft } from '../event-log.ts';
 import { RunFailure, type Run } from '../program.ts';
 import { actionEvent } from '../tool-events.ts';
 
-/** The agent ended or violated the protocol. The message ends with the agent's standard error. */
+/** The agent ended, rejected a call, or violated the protocol. The message ends with its stderr. */
 export class AcpFailure extends Error {
   override readonly name = 'AcpFailure';
 }

@@ -121,6 +121,7 @@ export interface AcpVendor {
    * Additions for a session that asks before tool calls. Without them, files of the repository,
    * such as `.claude/settings.json`, could allow tools, start programs before any permission
    * request, and send the model's key elsewhere. Undefined if the agent reads no such file.
+   * The chapter "Settings of a repository" of docs/agents.md lists the limits.
    */
   readonly asking?: {
     readonly args?: readonly string[];
