@@ -21,14 +21,11 @@ export interface Gateway {
   listen(): Promise<{ readonly port: number }>;
   /** Shuts down: /ready fails, streams are closed with an event, requests in progress end. */
   close(): Promise<void>;
-  /** Every endpoint, as the OpenAPI document shows it. */
+  /** All endpoints, as the OpenAPI document shows them. */
   readonly routes: readonly Route[];
 }
 
-/**
- * Delay between the end of streams and the end of listening, in which distant or busy clients of a
- * stream still send their next request.
- */
+/** Delay before listening ends, in which clients of ended streams may send their next request. */
 const lastCallMs = 2000;
 
 /**

@@ -64,7 +64,7 @@ const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
 const successorPath = '/api/v1/app-conversations';
 
-/** Marks each response of the legacy interface as deprecated; when it is off, all are 410. */
+/** Marks each response of the legacy interface as deprecated; each is a 410 unless `isEnabled`. */
 export const legacyInterface =
   ({ publicUrl }: { readonly publicUrl: () => string }, isEnabled: boolean): RequestHandler =>
   (_request, response, next) => {
@@ -129,7 +129,7 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
-/** Responds with the status that this interface has always had for a rejected repository. */
+/** The legacy interface responds to a rejected repository with 401 instead of 403. */
 function rethrow(error: unknown): never {
   if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
   throw new ProblemError(error.code, error.message, {
