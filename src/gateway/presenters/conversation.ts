@@ -186,9 +186,7 @@ export function sandboxViewOf(
   return viewOfSandbox(undefined);
 }
 
-/**
- * The title of a conversation: the owner's, else the agent's, else the first words of its message.
- */
+/** The title of a conversation: the owner's, else the agent's, else its first words. */
 export function titleOf({ spec, status, firstWords }: CachedConversation): string {
   const given = spec.title ?? status?.title;
   if (given !== undefined && given !== '') return given;

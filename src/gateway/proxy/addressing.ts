@@ -99,9 +99,7 @@ interface Origins {
   readonly source: string;
 }
 
-/**
- * Origins with an IP address for each sandbox: the connection of a request identifies the sandbox.
- */
+/** Origins with an IP address for each sandbox, so that a connection identifies its sandbox. */
 export interface AddressOrigins extends Origins {
   /** The sandbox to whose address the client has connected. */
   match(socket: Socket): string | undefined;

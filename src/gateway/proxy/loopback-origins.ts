@@ -48,9 +48,7 @@ function candidate(text: string): string {
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
   readonly #byAddress = new Map<string, Listener>();
-  /**
-   * The listener of each connection. A connection to a deleted sandbox never gets to the service.
-   */
+  /** A connection keeps its listener, even of a deleted sandbox, and never reaches the service. */
   readonly #bySocket = new WeakMap<Socket, Listener>();
   readonly #bySandbox = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();

@@ -147,10 +147,7 @@ export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
   }),
 ];
 
-/**
- * Throws 429 where the cache shows a full quota with the policy Reject. Otherwise the operator
- * decides.
- */
+/** Throws 429 if the cache shows a full Reject quota. The operator checks every start again. */
 export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {
   const refusal = refusalOf(lookup, owner);
   if (refusal === undefined) return;

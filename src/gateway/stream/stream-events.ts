@@ -44,7 +44,7 @@ export const streamQuery = z.object({
   last_event_id: z.string().optional().describe('Ignored: a stream begins with a snapshot.'),
 });
 
-/** The events of a stream. Each has the data of a read, except `removed` and `snapshot`. */
+/** Kinds of events. The data are records of GET endpoints, except for `removed` and `snapshot`. */
 export type EventKind = SubjectKind | 'snapshot' | 'quota' | 'removed';
 
 /** Delay before a client reconnects, in milliseconds. */
@@ -82,7 +82,7 @@ export interface StreamEvent {
   readonly json: string;
 }
 
-/** Events that were sent together, as every stream of the owner sends them. */
+/** Events that every stream of the owner sends together. */
 export interface Batch {
   readonly sequence: number;
   readonly kinds: readonly EventKind[];
