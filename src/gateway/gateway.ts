@@ -94,7 +94,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     services.lastResponses.begin();
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
-    // The client of a closed stream may send a request, whose response has `Connection: close`.
+    // In this delay, a client of a closed stream may send a request and gets `Connection: close`.
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();

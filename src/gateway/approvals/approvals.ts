@@ -201,7 +201,7 @@ const approvalParams = conversationParams.extend({ approval_id: z.string().max(1
 
 const delivered = { json: { success: true, state: 'delivered', notice: null } } as const;
 
-/** Stores the answer at the resourceVersion that was read, unless the same answer is stored. */
+/** Stores the answer at the resourceVersion that was read; does nothing if it is stored already. */
 function store(
   client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
@@ -227,7 +227,8 @@ function store(
           spec: { approvals: list },
         });
       const others = approvals.filter((other) => other.id !== id);
-      // Removes an ineffective entry of this id first: the API server refuses to change an entry.
+      // An entry with this id that has no effect is removed first, because the API server refuses
+      // to change an entry.
       const version = others.length === approvals.length ? stored : await write(stored, others);
       await write(version, [...others.slice(1 - maxAnswers), answer]);
     },
@@ -245,8 +246,8 @@ function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined 
 
 /**
  * Whether the agent already has this answer. Throws where the question is unknown, withdrawn or
- * answered in another way, where the question does not allow the answer, and where the answer
- * approves calls that its sender has not read completely.
+ * answered in another way, where the question does not offer this answer, and where the answer
+ * approves tool calls that its sender has not read completely.
  */
 function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);

@@ -152,7 +152,7 @@ export class KeyRing {
 
   /**
    * Calls `changed` when a key of the chain changes or is deleted; for a chain that expires, also
-   * at the expiry or after 10 s. Returns a function that stops this.
+   * after 10 s or at the expiry, whichever is earlier. Returns a function that cancels these calls.
    */
   follow({ uids, expiresAtMs }: KeyChain, changed: () => void): () => void {
     const removers = uids.map((uid) => this.#followers.on(uid, changed));
@@ -165,7 +165,10 @@ export class KeyRing {
     };
   }
 
-  /** Calls `ended` once this key is invalid, or at once. Returns a function that stops this. */
+  /**
+   * Calls `ended` as soon as the key with this name and UID is invalid; at once if it is invalid
+   * already. Returns a function that cancels the call.
+   */
   untilEnd(name: string, uid: string, ended: () => void): () => void {
     let forget: () => void = () => undefined;
     const check = () => {
@@ -178,9 +181,7 @@ export class KeyRing {
     return () => forget();
   }
 
-  /**
-   * Waits at most `timeoutMs` for the cache to show a key that another process may have created.
-   */
+  /** Waits at most `timeoutMs` until the cache shows a key that another process has created. */
   async appears(
     by: 'sessionReference' | 'sha256',
     value: string,

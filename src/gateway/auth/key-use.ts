@@ -7,7 +7,7 @@ import type { Cache } from '../lookup/cache.ts';
 
 /** Minimum time between two writes of `lastUsedTime` for one key. */
 const coarseMs = 60 * 60 * 1000;
-/** Delay before the next round, which writes the uses since the round before. */
+/** Delay between two rounds of writes. Each round writes the uses since the previous round. */
 const intervalMs = 60 * 1000;
 
 export interface KeyUseOptions extends Pick<Runtime, 'clock' | 'logger'> {

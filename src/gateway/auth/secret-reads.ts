@@ -13,7 +13,9 @@ import type { Principal } from './key-ring.ts';
 
 /** Minimum time between two log lines about the same secret and reader. */
 const repeatMs = 60_000;
-/** Limit of one sandbox: its agent reads all secrets at its start, and those of each command. */
+/**
+ * Rate limit for a sandbox: its agent reads all secrets at its start, and some for each command.
+ */
 const sandboxRate = { perSecond: 20, burst: 200, capacity: 20_000 };
 const ownerRate = { perSecond: 100, burst: 1_000, capacity: 20_000 };
 
@@ -28,7 +30,7 @@ export interface SecretRead {
   readonly by: string;
 }
 
-/** The reads of one secret by one reader that no log line contains yet. */
+/** Reads of one secret by one reader without a log line yet: the newest, and their number. */
 interface Repeats {
   read: SecretRead | undefined;
   count: number;

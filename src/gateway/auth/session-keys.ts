@@ -4,7 +4,7 @@ import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts
 import { isEqual } from './key.ts';
 import type { KeyChain, KeyRing } from './key-ring.ts';
 
-/** The API key whose response shows session keys. */
+/** The API key of a request whose response shows session keys. */
 export interface Reader {
   readonly keyUid: string;
   /** Called with each sandbox whose session key is shown. */

@@ -29,8 +29,8 @@ export interface CallbackRequest {
   /** Aborts when the caller disconnects or the gateway closes. */
   readonly signal: AbortSignal;
   /**
-   * Counts the connection for the sandbox that the credential of the request proves. Throws
-   * `too-many-connections` or `share-exceeded` where the sandbox or its owner has too many.
+   * Counts the connection against the limits of the sandbox that the request has authenticated.
+   * Throws `too-many-connections` or `share-exceeded` where the sandbox or its owner has too many.
    */
   readonly countFor: (sandbox: Sandbox) => void;
 }
@@ -56,7 +56,7 @@ export interface CallbackServerOptions extends Omit<MeasuredRuntime, 'random'> {
   readonly sandboxes: Cache<Sandbox>;
   readonly namespace: string;
   readonly host: string;
-  /** 0 means any free port. */
+  /** Port to listen on; 0 means any free port. */
   readonly port: number;
   /**
    * Maximum concurrent connections with a request in progress; 2000 by default. The sandboxes of

@@ -25,9 +25,9 @@ const maxNamed = 16;
 const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 /**
- * Notifications that wait for one operator, without duplicates. Owners are served round robin, so
- * one owner's notifications neither delay nor displace those of another owner for long. A displaced
- * notification is lost; the operator finds the change by polling.
+ * Notifications that wait for one operator, without duplicates. Owners are served round robin and
+ * have equal shares, so an owner with many notifications delays and displaces none of another
+ * owner. A displaced notification is lost; the operator finds the change by polling.
  */
 export class NotificationQueue {
   readonly #limits: typeof queueLimits;

@@ -57,9 +57,9 @@ export const legacyPage = z.object({
   next_page_id: z.string().nullable(),
 });
 
-/** RFC 9745: deprecation date of the interface, 2025-12-01. */
+/** Deprecation date of the legacy interface, 2025-12-01, in the form of RFC 9745. */
 const deprecation = '@1764547200';
-/** RFC 8594: announced removal date. */
+/** Announced removal date of the legacy interface, in the form of RFC 8594. */
 const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
 const successorPath = '/api/v1/app-conversations';

@@ -62,7 +62,8 @@ export class ConversationSearch {
 
   /**
    * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
-   * @param all The conversations of one owner: the same array until one of them changes.
+   * @param all The conversations of one owner; the same array as before unless one of them has
+   * changed.
    */
   page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
     const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;

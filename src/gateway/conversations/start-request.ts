@@ -108,9 +108,7 @@ export function refuseModel(
   );
 }
 
-/**
- * Model of the request, else of the owner's settings if allowed; undefined: that of the template.
- */
+/** Model of the request, else of the owner's settings if allowed; undefined: the template's. */
 export async function modelFor(
   { lookup, settings }: ReferenceNeeds,
   owner: string,

@@ -95,7 +95,7 @@ export function streamStart(
     slowReaders.add(response, owner, () => response.destroy());
     if (isStartOver(task.status)) end();
   };
-  /** The next element, if it exists already. */
+  /** The next element of the array, if the start already has its status. */
   const next = (own: StartTexts): StartTask | undefined => {
     if (isDeleted) {
       const detail = 'The conversation was deleted before its start was over.';

@@ -102,7 +102,7 @@ function stageEntries(conversation: CachedConversation): readonly TimelineEntry[
   const transitions = transitionsOf(conversation);
   const { error } = conversation.status?.start ?? {};
   return transitions.map(({ status, time, detail }, index) => {
-    // In objects of earlier releases, other stages have a detail too: the last line of git.
+    // In objects of earlier releases, other stages have a detail too, which is output of git.
     const failure = status === 'ERROR' ? (error ?? detail) : undefined;
     return entryOf({
       time,
@@ -128,7 +128,7 @@ const stepEntry = (step: StartStep): TimelineEntry =>
     is_warning: step.state === 'failed',
   });
 
-/** Undefined for an Event without a time, and for `Ready`, which repeats the last stage. */
+/** Undefined without a time, and for the Event `Ready`, which repeats the last stage. */
 function eventEntry(event: KubeEvent): TimelineEntry | undefined {
   const { firstTimestamp, eventTime, lastTimestamp, count = 1, reason = '', message = '' } = event;
   const first = firstTimestamp ?? eventTime ?? event.metadata.creationTimestamp;

@@ -16,7 +16,7 @@ const unknownName = (kind: 'field' | 'parameter', known: readonly string[]): str
     ? `is not a known ${kind}; there are none here`
     : `is not a known ${kind}; known here: ${listed(known)}`;
 
-/** Descriptions for clients, by the validator's name of the type. */
+/** Descriptions of types for clients, by the validator's name of the type. */
 const types: Readonly<Record<string, string>> = {
   int: 'a whole number',
   number: 'a number',

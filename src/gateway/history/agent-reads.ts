@@ -36,7 +36,7 @@ export interface Agent {
   readonly id: string;
   readonly owner: string;
   readonly sandbox: string;
-  /** Id of the container that the agent runs in. */
+  /** Identifies the container in which the agent runs. */
   readonly container: string;
 }
 

@@ -302,7 +302,10 @@ const agentQueryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearc
     ...others,
   });
 
-/** Forwards a page. A page that is too long or incomplete closes the connection. */
+/**
+ * Forwards a page. Closes the connection where the page is too long or incomplete, because the
+ * status has already been sent.
+ */
 async function passOn(page: Readable, response: Response): Promise<void> {
   let bytes = 0;
   const bounded = new Transform({

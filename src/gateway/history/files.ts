@@ -75,7 +75,9 @@ function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, s
 interface FileSource {
   /** Paths of the files below the folder, relative to the folder. */
   files(path: string): Promise<readonly string[]>;
-  /** At most `maxDownloadBytes`; undefined where the last pause has stored no such file. */
+  /**
+   * Bytes of the file, up to `maxDownloadBytes`; undefined where the last pause has not kept it.
+   */
   bytes(path: string): Promise<Buffer | undefined>;
   /** The text of the file; undefined where there is no such file. */
   file(path: string): Promise<string | undefined>;
@@ -152,8 +154,8 @@ export function fileRoutes(needs: FileNeeds): readonly Route[] {
 }
 
 /**
- * Answers from the agent while the sandbox is RUNNING, and until a pause has stored the snapshot;
- * otherwise from the snapshot of the last pause.
+ * Answers a question about files from the agent while the sandbox is RUNNING, and until a pause has
+ * stored the snapshot; otherwise from the snapshot of the last pause.
  */
 function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
   return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {

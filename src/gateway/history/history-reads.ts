@@ -106,7 +106,7 @@ export class HistoryReads {
     }
     if (source === 'archive-disabled') throw noHistory(source);
     return untilLeft(call.response, async (left) => {
-      // The status of a restored backup may lack a head, so the archive is read anyway.
+      // `status.archive.head` may be missing after a restore, so the archive is read anyway.
       if (source !== 'agent') return ways.archive(conversation, left);
       try {
         const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
@@ -128,10 +128,10 @@ export class HistoryReads {
   }
 
   /**
-   * Reads the archive of a conversation with a permit of its owner. The cached head may be
-   * outdated: where its objects are deleted, the Conversation is read once from the API server. A
-   * restored Conversation may name a head that does not exist: then the newest head in the object
-   * store is used.
+   * Reads the archive of a conversation with a permit of its owner. The cached
+   * `status.archive.head` may be outdated: where its objects are deleted, the Conversation is read
+   * once from the API server. A restored Conversation may name a head that does not exist: then the
+   * newest head in the object store is used.
    */
   async archive<R>(
     conversation: CachedConversation,

@@ -5,7 +5,10 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { maxSecretBytes, secretName } from '../../resources/owner-settings.ts';
 import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 
-/** Owner/name, or a path of groups. Git would misread segments of dots or with a leading dash. */
+/**
+ * A repository as owner/name, or with a path of groups. Segments of dots, and segments with a
+ * leading dash, are rejected, because git would interpret them in another way.
+ */
 export const repository = () =>
   z
     .string()
@@ -44,7 +47,10 @@ export const optional = <T extends z.ZodType>(schema: T) =>
     .transform((value) => value ?? undefined)
     .optional();
 
-/** A field that published clients send and that the service ignores; its value is undefined. */
+/**
+ * A field that published clients send and that the service ignores. The schema names the field, so
+ * that the request is accepted; the value is always undefined.
+ */
 export const unused = (description: string) =>
   z
     .unknown()

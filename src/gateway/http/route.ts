@@ -129,7 +129,7 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
         principal,
         reader,
         owner: principal.owner,
-        // Each value is undefined only where the route has no schema for it, and so is its type.
+        // Each value is undefined only where the route has no schema for it, as its type then says.
         params: valid.params as P,
         query: valid.query as Q,
         headers: valid.headers as H,

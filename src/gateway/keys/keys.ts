@@ -223,7 +223,9 @@ const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly
     (key) => !ring.isOrphan(key),
   );
 
-/** Owner of the new key. Throws 403 where a key that is no admin's asks for more than its own. */
+/**
+ * The owner of the new key. Throws 403 for another owner or the role admin, except for an admin.
+ */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
   if (role !== 'admin' && wish.role === 'admin') throw onlyAdmin('make another one');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner)

@@ -158,7 +158,7 @@ const pools = {
   },
   /** Each git host has a semaphore of this size. */
   hostReads: { what: 'reads of git hosts', total: 8, perOwner: 4, queue: queue(10_000, 512, 128) },
-  /** Pull requests: each makes a few requests to the API of a host. */
+  /** Requests for pull requests; each makes a few calls to the API of a git host. */
   hostCalls: { what: 'calls to git hosts', total: 16, perOwner: 4, queue: queue(10_000, 512, 64) },
   /** Reads of the states of pull requests, which no client waits for. */
   hostStates: {

@@ -73,7 +73,7 @@ export const inNamespace = (namespace: string | undefined, value: string): strin
 export const gatewayIndexers = {
   conversations: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
-    // Conversations whose name is their id are found by name, and need no entry.
+    // Conversations whose name is their id are found by name, and need no entry in this index.
     restId: (conversation) => {
       const { namespace, name } = conversation.metadata;
       const id = conversationIdOf(conversation);

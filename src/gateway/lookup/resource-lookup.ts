@@ -20,7 +20,7 @@ import { inNamespace, type Cache, type Caches, type gatewayIndexers, Derived } f
 /** A DNS-1123 subdomain. Only a name of this form becomes part of a URL of the API server. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
-/** Maximum concurrent direct reads of one request. */
+/** Maximum concurrent reads from the API server for one request. */
 const maxParallelReads = 8;
 
 interface Owned extends KubeObject {

@@ -93,7 +93,7 @@ const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
 /** Estimated bytes of an entry, in addition to its texts. */
 const entryBytes = 512;
-/** The key changes with the spec, and when the start ends and its steps are complete. */
+/** The cache key changes with the spec, and when the start ends and its steps are complete. */
 const keyOf = (
   { metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>,
   { lacksSteps }: { readonly lacksSteps: boolean },
@@ -122,7 +122,9 @@ export class StartTextReader {
     this.#places = places;
   }
 
-  /** Undefined where the conversation is deleted. Throws errors of a read, and `overloaded`. */
+  /**
+   * The texts; undefined where the conversation is deleted. Throws read errors and `overloaded`.
+   */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);

@@ -92,7 +92,7 @@ export class StorageCaps {
 
   /**
    * Runs a write, and counts `growth` until the write ends. The write waits until the cache shows
-   * its object, which then counts itself. Throws before the write where a limit has no room.
+   * its object, which is counted from then on. Throws before the write where a limit has no room.
    */
   async during<T>(owner: string, growth: Partial<Totals>, write: () => Promise<T>): Promise<T> {
     const exceeded = this.#ledger.exceeded(this.#caps.of(this.#options.quotas()), owner, growth);

@@ -122,7 +122,7 @@ const bodyProblems: readonly ProblemCode[] = [
 const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open', ...keyProblems),
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
-  // A head may be valid HTTP and no valid request, for example with a query that is not UTF-8.
+  // The head of a request may be valid HTTP but have, for example, a query that is not UTF-8.
   'malformed-request',
   // Every endpoint also rejects unknown parameters and fields with this problem.
   ...when(route.access !== 'open', 'invalid-request'),

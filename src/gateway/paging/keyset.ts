@@ -69,7 +69,7 @@ export interface PageRequest<T> {
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Undefined when nothing follows. */
+  /** The position of the last item; undefined on the last page. */
   readonly next: Position | undefined;
 }
 

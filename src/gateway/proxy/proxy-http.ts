@@ -81,7 +81,7 @@ export async function proxyHttp(
   try {
     refuseUnsafe(request, address.path);
     const keys = keysOfRequest(request);
-    // The sender of a contained request has signed in, so the request always needs a key.
+    // A contained request always needs a session key; only direct requests may use open paths.
     const isOpenToAll = !isContained && isOpen(request.method, address.path);
     const agent = await access.upstreamFor(address, { keys, isOpenToAll });
     // The client may have disconnected while its request waited.
@@ -93,7 +93,7 @@ export async function proxyHttp(
     if (!hasKey && !isOpenToAll) throw unauthorized();
     // The connection of a contained request already counts for its sender.
     if (hasKey && !isContained) connections.attribute(request.socket, { owner: agent.owner });
-    // A client without a key could hold its permit for as long as it sends a body.
+    // Otherwise a client without a key could hold a permit for as long as it sends a body.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));

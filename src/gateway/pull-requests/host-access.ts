@@ -23,7 +23,7 @@ export interface PullRequestCall {
   readonly conversation: CachedConversation;
   /** Origin of the request, for the audit log. */
   readonly by: 'client' | 'agent' | 'gateway';
-  /** Aborts the call. Absent where the call has to end, because the host may have acted already. */
+  /** Aborts the call. Absent where the call must be completed: the host may have acted already. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -145,7 +145,7 @@ const rejected = (rule: QuotaRule, more = ''): NextStart => ({
   reason: `The start would be refused: ${full(rule)}${more}.`,
 });
 
-/** Why the quota would choose this victim. */
+/** The text that says why the quota would pause this sandbox. */
 function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
   if (viewOfSandbox(victim).phase !== 'RUNNING') return 'whose agent can not be used';
   if (isAutomatic(victim, [])) return 'which came back by itself';

@@ -257,8 +257,8 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
 
 /**
  * The destination of a server's secret values: the origin of its URL, or its program with the
- * arguments. A request can not read the values, so it must not redirect them to another
- * destination.
+ * arguments, which may name a package. A request can not read the values, so it must not redirect
+ * them to another destination.
  */
 const placeOf = ({ url, command, args = [] }: Partial<OwnerMcpServer>): string =>
   url === undefined

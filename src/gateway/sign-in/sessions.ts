@@ -128,8 +128,8 @@ export class Sessions {
   }
 
   /**
-   * The valid ApiKey of a link; undefined where the link is wrong, used, or expired. Waits up to 1
-   * s until the cache shows a new link.
+   * The valid ApiKey of a link; undefined where the link is wrong, used, or expired. Waits at most
+   * `appearMs` until the cache shows a new link.
    */
   async linkOf(token: string): Promise<ValidKey | undefined> {
     const { ring } = this.#options;
@@ -139,7 +139,7 @@ export class Sessions {
 
   /**
    * Signs in with a link. Returns the owner; undefined where the link is wrong, used, or expired.
-   * Of concurrent requests, only the one that deletes the link's ApiKey gets a session.
+   * Among concurrent requests, only the one that deletes the link's ApiKey gets a session.
    */
   async redeem(token: string, response: ServerResponse): Promise<string | undefined> {
     const link = await this.linkOf(token);

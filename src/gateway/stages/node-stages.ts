@@ -24,7 +24,7 @@ export const announceShutdown =
     return false;
   };
 
-/** Rejects a request, through a trusted proxy, of a client address with too many in progress. */
+/** Rejects a request through a trusted proxy if its client address has too many in progress. */
 export const limitAddress =
   ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {

@@ -167,7 +167,7 @@ export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
 export class LiveStream implements Follower {
   readonly #options: LiveStreamOptions;
   readonly #hub: OwnerHub;
-  /** Sequence of the newest batch in the snapshot; undefined until the snapshot begins. */
+  /** Number of the newest batch in the snapshot; undefined until the snapshot begins. */
   #sequence: number | undefined;
   readonly #waiting: Batch[] = [];
   #waitingBytes = 0;

@@ -83,9 +83,7 @@ export class OwnRecords {
       yield { kind: 'sandbox', name: item.metadata.name };
   }
 
-  /**
-   * The record of an object; undefined where the owner has none, or the object is being deleted.
-   */
+  /** The record of an object; undefined where it does not exist, or is being deleted. */
   recordOf({ kind, name }: Subject): OwnRecord | undefined {
     if (kind === 'sandbox') return this.#sandbox(name);
     const conversation = this.#options.lookup.cachedConversation(name);

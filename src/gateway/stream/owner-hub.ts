@@ -61,7 +61,7 @@ export class OwnerHub {
   #quotaCostMs = 0;
   #quotaTimer: Timer | undefined;
 
-  /** Sequence of the newest batch. */
+  /** Number of the newest batch. */
   #sequence = 0;
   /** The batch that is being sent, and the batches that wait until all streams have it. */
   readonly #batches: Batch[] = [];
@@ -116,7 +116,7 @@ export class OwnerHub {
     if (this.#followers.size > 0) this.#schedule(gatherMs);
   }
 
-  /** The subjects of a snapshot. Their pending events are sent in any case. */
+  /** Objects of a snapshot. Their pending events are sent even if the state changes back. */
   subjects(): Iterable<Subject> {
     for (const key of this.#changed.keys()) this.#sendInAnyCase(key);
     return this.#options.records.subjects();

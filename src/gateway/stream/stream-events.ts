@@ -64,7 +64,7 @@ export const closedText = (code: CloseCode): string =>
 export interface StreamLimits {
   /** Maximum bytes of the batches that wait for a client; the newest one is always accepted. */
   readonly maxBytes: number;
-  /** Maximum bytes of the batches that wait for clients of all owners; each has an equal share. */
+  /** Maximum bytes of the batches that wait for clients of all owners, who have equal shares. */
   readonly totalBytes: number;
   /** Maximum records that are built in one turn of the event loop, and in one event. */
   readonly recordsPerTurn: number;
