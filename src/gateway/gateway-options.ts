@@ -66,7 +66,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly corsOrigins?: CorsOrigins;
   /** Rate limits of each owner, and of invalid keys of each address; by default without limit. */
   readonly rateLimits?: RateLimitOptions;
-  /** Maximum lifetime of a key that is made over REST; by default without limit. */
+  /** Maximum lifetime of a key that is created over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
   /**
    * Maximum concurrent requests, and maximum delay of the event loop, above which requests get 503.

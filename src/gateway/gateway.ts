@@ -17,7 +17,7 @@ import { createLiveState } from './stream/live-state.ts';
 export type { GatewayOptions };
 
 export interface Gateway {
-  /** Rejects with a message for people when the gateway can not listen. */
+  /** Rejects with a human-readable message when the gateway can not listen. */
   listen(): Promise<{ readonly port: number }>;
   /** Shuts down: /ready fails, streams are closed with an event, requests in progress end. */
   close(): Promise<void>;

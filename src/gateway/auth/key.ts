@@ -84,7 +84,7 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** A new API key in clear, with a checksum of six digits that detects typing errors. */
+/** A new API key in clear text, with a checksum of six digits that detects typing errors. */
 export function generateKey(random: RandomBytes = randomBytes): string {
   const rest = `${prefix}${randomBase62(randomDigits, random)}`;
   return `${rest}${checksumOf(rest)}`;

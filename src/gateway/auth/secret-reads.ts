@@ -13,9 +13,7 @@ import type { Principal } from './key-ring.ts';
 
 /** Minimum time between two log lines about the same secret and reader. */
 const repeatMs = 60_000;
-/**
- * Rate limit for a sandbox: its agent reads all secrets at its start, and some for each command.
- */
+/** Rate limit of a sandbox; its agent reads all secrets at its start and some for each command. */
 const sandboxRate = { perSecond: 20, burst: 200, capacity: 20_000 };
 const ownerRate = { perSecond: 100, burst: 1_000, capacity: 20_000 };
 

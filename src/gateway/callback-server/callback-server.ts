@@ -70,7 +70,7 @@ export interface CallbackServerOptions extends Omit<MeasuredRuntime, 'random'> {
 }
 
 export interface CallbackServer {
-  /** Rejects with a message for people when the server can not listen. */
+  /** Rejects with a human-readable message when the server can not listen. */
   listen(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
 }

@@ -75,9 +75,7 @@ function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, s
 interface FileSource {
   /** Paths of the files below the folder, relative to the folder. */
   files(path: string): Promise<readonly string[]>;
-  /**
-   * Bytes of the file, up to `maxDownloadBytes`; undefined where the last pause has not kept it.
-   */
+  /** Bytes of a file, up to `maxDownloadBytes`; undefined where the last pause has stored none. */
   bytes(path: string): Promise<Buffer | undefined>;
   /** The text of the file; undefined where there is no such file. */
   file(path: string): Promise<string | undefined>;

@@ -122,9 +122,7 @@ export class StartTextReader {
     this.#places = places;
   }
 
-  /**
-   * The texts; undefined where the conversation is deleted. Throws read errors and `overloaded`.
-   */
+  /** The texts; undefined for a deleted conversation. Throws errors of a read, and `overloaded`. */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);

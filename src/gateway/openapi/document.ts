@@ -200,7 +200,7 @@ const operationOf = (route: Route) => ({
   responses: responsesOf(route),
 });
 
-/** The OpenAPI 3.1 document of the routes, made from the very schemas that validate requests. */
+/** The OpenAPI 3.1 document of the routes, generated from the schemas that validate requests. */
 export function openApiDocument(
   routes: readonly Route[],
   info: { readonly version: string; readonly serverUrl: string },

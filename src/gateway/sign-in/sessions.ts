@@ -79,7 +79,7 @@ export interface SessionsOptions {
   /** URL of the gateway for clients. */
   readonly publicUrl: () => string;
   readonly random: RandomBytes;
-  /** Maximum lifetime of a key that is made over REST; by default without limit. */
+  /** Maximum lifetime of a key that is created over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
 }
 
