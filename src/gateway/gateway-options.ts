@@ -35,7 +35,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
     | 'startSecretsMacs'
   >;
   readonly host: string;
-  /** 0 means any free port. */
+  /** Port to listen on; 0 means any free port. */
   readonly port: number;
   /**
    * Base of the URLs in responses; `http://<host>:<port>` by default, with 127.0.0.1, the address
@@ -58,7 +58,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly pools?: PoolSizes;
   /** Maximum milliseconds until the first byte of an agent's events; 10,000 by default. */
   readonly eventsFirstByteMs?: number;
-  /** Reads archives; without it a conversation only has events while it runs. */
+  /** Reads archives; without it, a conversation only has events while its sandbox runs. */
   readonly history?: HistoryReader;
   /** Whether the deprecated interface under /api responds; otherwise its status is 410. */
   readonly legacyApi: boolean;

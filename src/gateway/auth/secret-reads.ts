@@ -44,7 +44,9 @@ export class SecretReads {
   readonly #clock: Clock;
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  /** Pending repetitions by secret and reader, for those with a log line in the last minute. */
+  /**
+   * Unwritten repetitions of reads that had a log line in the last minute, by secret and reader.
+   */
   readonly #recent = new Map<string, Repeats>();
   #timer: Timer | undefined;
 

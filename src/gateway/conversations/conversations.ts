@@ -179,7 +179,7 @@ async function start(needs: StartNeeds, { owner, headers, body, about }: StartCa
   return conversation;
 }
 
-/** The patch depends on the stored tags, so an update with tags reads the stored version. */
+/** An update with tags reads the stored object first, because the patch depends on its tags. */
 async function update(
   needs: StartNeeds,
   conversation: CachedConversation,

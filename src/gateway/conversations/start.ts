@@ -88,8 +88,8 @@ async function placeFor(
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
     const present = await needs.lookup.conversation(owner, chosen);
-    // A client must not choose an id in derived form, because another start, or a conversation that
-    // kubectl creates, may be about to get the id.
+    // A client must not choose a UUID of version 8, because another start, or a conversation that
+    // kubectl creates, may be about to get it as a derived id.
     if (present === undefined && isDerivedForm(chosen)) throw taken(request);
     return { name: chosen, present };
   }
@@ -163,7 +163,7 @@ export async function startConversation(
   };
   const growth = {
     conversations: 1,
-    // An approximation, because serializing a large object again would take milliseconds.
+    // The size is approximate, because serializing a large object again would take milliseconds.
     storedBytes:
       text.length +
       secrets.reduce((sum, { sealed }) => sum + sealed.length, 0) +

@@ -37,7 +37,7 @@ export type TimelineEntry = z.output<typeof entrySchema>;
 /** Maximum Events in a timeline, which contains the newest ones. */
 const maxEvents = 200;
 const maxMessageCharacters = 2048;
-/** Maximum time between a state and the Event about the same change. */
+/** Maximum time between a state entry and an Event that report the same change. */
 const sameMs = 2_000;
 
 const stageMessages: Readonly<Record<StartStatus, string>> = {

@@ -118,7 +118,7 @@ export class HistoryReads {
         try {
           return await ways.archive(conversation, left);
         } catch (archiveError) {
-          // Where no archive exists either, the problem of the agent is more specific.
+          // Without an archive, the agent's error is thrown instead, because it is more specific.
           throw conversation.status?.archive?.head !== undefined || !isNoHistory(archiveError)
             ? archiveError
             : error;

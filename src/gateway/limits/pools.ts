@@ -80,7 +80,7 @@ const pools = {
     retryAfterSeconds: 2,
     queue: queue(20_000, 256, 32),
   },
-  // Fewer permits than connections to the API server: the rest is for the gateway's own calls.
+  // The total is below the number of connections, which leaves some for the gateway's own calls.
   apiCalls: {
     what: 'calls to the API server',
     total: 12,

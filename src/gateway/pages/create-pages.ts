@@ -45,7 +45,7 @@ export function createPages(
 ) {
   const hasPath = configured !== undefined && new URL(configured).pathname !== '/';
   const ui: UiOptions = {
-    // The documents of the web UI refer to their files from the root of the origin.
+    // The web UI loads its files from the root of the origin, which rules out a URL with a path.
     files: hasPath ? undefined : uiFilesOf(uiDirectory),
     publicUrl,
     sandboxSources,

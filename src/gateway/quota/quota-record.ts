@@ -101,7 +101,7 @@ export const quotaSchema = z.object({
 
 export type QuotaRecord = z.output<typeof quotaSchema>;
 
-/** The quota on all owners together, with the last count of the operator. */
+/** The quota for all owners together, with the last count of the operator. */
 export interface SharedLimit {
   readonly rule: QuotaRule;
   readonly active: number;
