@@ -44,9 +44,7 @@ export class SecretReads {
   readonly #clock: Clock;
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  /**
-   * Unwritten repetitions of reads that had a log line in the last minute, by secret and reader.
-   */
+  /** Unwritten repetitions by secret and reader, of reads with a log line in the last minute. */
   readonly #recent = new Map<string, Repeats>();
   #timer: Timer | undefined;
 

@@ -21,7 +21,7 @@ declare module 'express-serve-static-core' {
     chain?: KeyChain;
     /** Owner of the API key, or of the sandbox whose session key the request has. */
     owner?: string;
-    /** Object of a write, for the audit log. */
+    /** Name of the object that a write changes, for the audit log. */
     target?: string;
     /** Releases the permits of the request. */
     leave?: () => void;
@@ -102,7 +102,7 @@ export interface Call<P, Q, B, H> {
   readonly headers: H;
   readonly body: B;
   readonly response: Response;
-  /** Names the object of a write, for the audit log. */
+  /** Records the name of the object that a write changes, for the audit log. */
   readonly about: (target: string) => void;
 }
 
@@ -218,7 +218,7 @@ export type OwnCall = Pick<
   'owner' | 'params' | 'about'
 >;
 
-/** Names the object for the audit log. Throws 404 where the object is undefined. */
+/** Records the name of the object for the audit log. Throws 404 where the object is undefined. */
 function found<T extends KubeObject>(
   what: 'conversation' | 'sandbox',
   object: T | undefined,

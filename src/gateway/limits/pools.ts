@@ -15,7 +15,7 @@ export interface PoolSize {
 }
 
 interface Pool extends PoolSize {
-  /** The units in plural and lower case, for messages of rejections. */
+  /** Name of the units in plural and lower case, for error messages. */
   readonly what: string;
   readonly codes?: Partial<Codes>;
   readonly retryAfterSeconds?: number;
