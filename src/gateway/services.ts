@@ -22,7 +22,7 @@ import { StorageCaps } from './lookup/storage-caps.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
 
-/** A host for URLs that replaces one for all addresses, which no browser connects to. */
+/** Host for URLs: 127.0.0.1 in place of a wildcard address, to which no browser connects. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
 
 /** The part of the gateway's server that other parts need. */
@@ -148,7 +148,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
     caps,
-    // The fair client would limit these reads twice, and a stream's request has no owner.
+    // `limits.client` would limit these reads twice, and the request of a stream has no owner.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
     streams: new OpenStreams(),
     places: {

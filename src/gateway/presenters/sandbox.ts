@@ -28,11 +28,11 @@ interface ExposureOptions {
   readonly keys: Pick<SessionKeys, 'has' | 'shownTo'>;
 }
 
-/** Agents behind the gateway's proxy. */
+/** Exposes agents through the gateway's proxy. */
 export const exposedBy = ({ agentUrlOf, keys }: ExposureOptions): Exposure => ({
   accessTo: (sandbox) => {
     if (sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
-    // Without its key no request reaches the agent.
+    // Without the agent's key, no request can be forwarded to the agent.
     if (!keys.has(sandbox)) return undefined;
     return {
       agentUrl: agentUrlOf(sandbox.metadata.name),
