@@ -10,7 +10,10 @@ import {
   type ApprovalOption,
 } from '../resources/approval.ts';
 
-/** The text of a question for people, the same in REST, page, kubectl and Events. Pure. */
+/**
+ * This file writes the text that asks a person to approve an action of an agent. REST, the page,
+ * kubectl and Events show the same text. All functions are pure.
+ */
 
 export interface AskedCall {
   readonly tool: string | undefined;

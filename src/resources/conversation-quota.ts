@@ -86,7 +86,7 @@ export const QuotaCondition = {
   conflicting: 'Conflicting',
 } as const;
 
-/** Maximum owners in the status of a quota for every owner. */
+/** Maximum owners in the status of a quota that limits each owner separately. */
 export const maxFullOwners = 20;
 
 const counts = {

@@ -171,7 +171,7 @@ export type StateUpdate =
   | { readonly key: 'stats'; readonly value: Stats }
   | { readonly key: 'approval_request'; readonly value: ApprovalRequest }
   | { readonly key: 'approval_answer'; readonly value: ApprovalAnswer }
-  /** The answer to the request of this id is sent next, or the agent has withdrawn the request. */
+  /** `value`: id of the request. The answer is about to be sent, or the agent has withdrawn it. */
   | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
   /** Id of the agent's session, which the next process continues. */
   | { readonly key: 'acp_session'; readonly value: string }

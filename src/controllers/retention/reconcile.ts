@@ -213,9 +213,9 @@ export class RetentionReconciler {
   ): Promise<void> {
     const { logger, metrics } = this.#options;
     const { namespace, name, uid } = object.metadata;
-    // A resume changes only the sandbox, so its version is checked before garbage collection
-    // deletes it. A running sandbox needs no check, because a message to its agent changes the
-    // conversation.
+    // A resume changes only the sandbox: the deletion of the conversation would not notice it. The
+    // sandbox is therefore deleted first, in the version that was read. For a RUNNING sandbox this
+    // is unnecessary, because a message to its agent also changes the conversation.
     if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING')
       await this.#deleteVersion(ownSandbox, signal);
     if (!(await this.#deleteVersion(object, signal))) return;

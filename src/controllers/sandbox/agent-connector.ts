@@ -53,7 +53,10 @@ const spareUsed = {
   message: 'The agent of the warm sandbox has keys that the operator did not give it.',
 } as const;
 
-/** Sends an agent its keys, and completes a stop that a pause began before the resume. */
+/**
+ * Sends an agent its keys. Where a resume comes while a pause is still stopping the agent, it also
+ * completes that stop.
+ */
 export class AgentConnector {
   readonly #options: AgentConnectorOptions;
 

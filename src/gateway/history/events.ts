@@ -235,7 +235,7 @@ export const agentPageId = (pageId: string): string =>
 
 const dateTime =
   /^(?<local>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(?<fraction>\d{1,9}))?(?<offset>Z|[+ -]\d\d:?\d\d)?$/i;
-/** Texts that sort before and after the time of every event. */
+/** Texts that sort before, and after, the time of any event. */
 const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
 
 /**

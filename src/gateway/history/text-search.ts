@@ -81,7 +81,7 @@ const [minAtOnce, maxAtOnce] = [2, 16];
 interface Place {
   readonly key: string;
   readonly id: string;
-  /** 0 means that the whole conversation is searched; Infinity, that none of its events is. */
+  /** 0: all its events have been searched; Infinity: none has. */
   readonly before: number;
 }
 

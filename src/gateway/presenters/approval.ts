@@ -56,7 +56,7 @@ export function presentApproval(
   return pending === undefined ? null : recordOf(conversation, pending, sandboxStatus);
 }
 
-/** The question of a conversation that was read from the API server, with its whole text. */
+/** The open question with its whole text. Caches shorten the text: read the conversation anew. */
 export const presentWholeApproval = (
   conversation: CachedConversation,
   approval: Approval,
