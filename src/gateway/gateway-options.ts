@@ -71,7 +71,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly maxKeyLifetimeMs?: number;
   /**
    * Maximum concurrent requests, and maximum delay of the event loop, above which requests get 503;
-   * by default, and where it is 0, without limit.
+   * by default, and if the value is 0, without limit.
    */
   readonly load?: { readonly maxUnderWay?: number; readonly maxDelayMs?: number };
   /**
@@ -87,7 +87,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly trustedProxies?: readonly string[];
   /** Base URLs by provider, the default provider first; none by default. */
   readonly gitHosts?: GitHosts;
-  /** Template of sandboxes where a request names none; `default` by default. */
+  /** Template of a sandbox if the request names none; `default` by default. */
   readonly defaultTemplateName?: string;
   /** Reads repositories; by default every valid name counts as existing. The caller closes it. */
   readonly gitDirectory?: GitDirectory;

@@ -244,9 +244,9 @@ function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined 
 }
 
 /**
- * Whether the agent already has this answer. Throws where the question is unknown, withdrawn or
- * answered in another way, where the question does not allow the answer, and where the answer
- * approves calls that its sender has not read completely.
+ * Whether the agent already has this answer. Throws if the question is unknown, withdrawn or
+ * answered in another way, if the question does not allow the answer, or if the answer approves
+ * calls that its sender has not read completely.
  */
 function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);

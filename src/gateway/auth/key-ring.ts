@@ -8,13 +8,13 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Maximum keys in a chain of a key and its makers; a longer or circular chain is invalid. */
+/** Maximum keys in a chain of a key and its issuers; a longer or circular chain is invalid. */
 export const maxChainLength = 8;
 
 /** A valid key, together with the keys that it depends on. */
 export interface KeyChain {
   readonly role: ApiKeySpec['role'];
-  /** Time at which the first key of the chain expires; Infinity where none does. */
+  /** Time at which the first key of the chain expires; Infinity if none does. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of the key that made it, and so on. */
   readonly uids: readonly string[];
@@ -28,8 +28,8 @@ const expiryOf = ({ spec }: ApiKey): number =>
 
 /**
  * The chain of a key; undefined when a key of the chain does not exist under its UID, is disabled,
- * or has expired. `find` reads a cache: a key is refused while the cache does not show its maker,
- * so a lagging cache never lets a key outlive its maker.
+ * or has expired. `find` reads a cache: a key is refused while the cache does not show its issuer,
+ * so a lagging cache never lets a key outlive its issuer.
  */
 export function chainOf(
   key: ApiKey,
@@ -166,7 +166,7 @@ export class KeyRing {
   }
 
   /**
-   * Calls `ended` once the key of this name and UID is invalid, at once where it already is.
+   * Calls `ended` once the key of this name and UID is invalid, at once if it already is.
    * Returns the function that stops this.
    */
   untilEnd(name: string, uid: string, ended: () => void): () => void {
@@ -244,7 +244,7 @@ export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Princ
   throw unauthorized();
 }
 
-/** The principal of a key; undefined where the key is not valid. */
+/** The principal of a key; undefined if the key is not valid. */
 export function authenticateKey(ring: KeyRing, key: string): Principal | undefined {
   // The key of a sign-in link only opens the page /login.
   const found = ring.byText(key, undefined);

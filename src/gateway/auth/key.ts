@@ -13,7 +13,7 @@ export interface IssueKeyOptions {
   readonly description?: string | undefined;
   /** Time of the expiry in RFC 3339; a key without it never expires. */
   readonly expiresAt?: string | undefined;
-  /** The key that makes this one; this one ends with it. Absent where no key makes it. */
+  /** The key that issues this key, which ends with its issuer. Absent if there is none. */
   readonly issuedBy?: ApiKeySpec['issuedBy'];
   /** Use of the key in a sign-in; absent: the key is for requests. */
   readonly signIn?: ApiKeySpec['signIn'];

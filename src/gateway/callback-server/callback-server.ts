@@ -77,8 +77,8 @@ export interface CallbackServer {
 }
 
 /**
- * Connections beyond the maximum, so that a health check is answered even at the maximum: a
- * connection without a request in progress is closed for the next one.
+ * Connections beyond `maxConnections`, for health checks at the maximum: when all are open, one
+ * without a request in progress is closed for a new connection.
  */
 const additionalConnections = 16;
 

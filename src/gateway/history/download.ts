@@ -63,7 +63,7 @@ const { get } = endpoints('conversations');
  */
 export const maxDownloadEvents = 100_000;
 
-/** The events of a download, which has to contain all of them. */
+/** All events of a conversation. A download that can not contain all of them fails. */
 interface Source {
   /** Number of events, as far as it is known. */
   readonly count: number;

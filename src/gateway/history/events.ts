@@ -165,8 +165,8 @@ const maxBytes = 8 * 1024 * 1024;
 const readsAtOnce = 2;
 
 /**
- * Asks a running agent for events. Throws where the agent does not know the conversation, returns
- * something else than the event, or more than `maxBytes`.
+ * Asks a running agent for events. Throws if the agent does not know the conversation, or returns
+ * an event that was not requested, or more than `maxBytes`.
  */
 const agentEvents = (
   { agentReads, events }: EventNeeds,
@@ -303,7 +303,7 @@ const agentQueryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearc
   });
 
 /**
- * Forwards a page. Closes the connection where the page is too long or incomplete, because the
+ * Forwards a page. Closes the connection if the page is too long or incomplete, because the
  * status has already been sent.
  */
 async function passOn(page: Readable, response: Response): Promise<void> {

@@ -227,7 +227,7 @@ export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
 const isNoHistory = (error: unknown): boolean =>
   error instanceof ProblemError && Object.hasOwn(details, error.code);
 
-/** Also throws `gone` where the status names no head. */
+/** Reads the archive once. Throws `gone` if the status names no head. */
 async function readOnce<R>(
   archives: HistoryReader,
   { metadata, status }: Pick<Conversation | CachedConversation, 'metadata' | 'status'>,

@@ -129,7 +129,7 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
         principal,
         reader,
         owner: principal.owner,
-        // Undefined exactly where the route has no schema for it, as P, Q, H and B then say.
+        // Each value is undefined if the route has no schema for it, as P, Q, H and B then say.
         params: valid.params as P,
         query: valid.query as Q,
         headers: valid.headers as H,

@@ -89,7 +89,7 @@ export function sendStatic(
 ): 'sent' {
   response.set({ ...headers, etag: tagOf(body) });
   if (!response.req.fresh) return sendBytes(response, {}, body);
-  // These describe a body that is absent.
+  // A response with status 304 has no body that these headers could describe.
   response.removeHeader('content-type');
   response.removeHeader('content-encoding');
   response.status(304).end();

@@ -215,10 +215,10 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
   }),
 ];
 
-/** Also names the owner, because an admin's request may be about the key of another owner. */
+/** The text names the owner, because an admin may manage the keys of other owners. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
 
-/** Omits keys with a deleted maker: they open nothing, and Kubernetes is about to delete them. */
+/** Omits keys whose issuer is deleted, which open nothing and which Kubernetes will soon delete. */
 const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
   (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
     (key) => !ring.isOrphan(key),

@@ -47,7 +47,7 @@ export const approvalPage = pageSchema(approvalSchema);
 export type ApprovalRecord = z.output<typeof approvalSchema>;
 export type WholeApprovalRecord = z.output<typeof wholeApprovalSchema>;
 
-/** The question of a conversation that waits for an answer; null where none does. */
+/** The unanswered question of a conversation; null if there is none. */
 export function presentApproval(
   conversation: CachedConversation,
   sandboxStatus: SandboxStatus,

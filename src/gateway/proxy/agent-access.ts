@@ -53,7 +53,7 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly failedKey: (address: string) => void;
 }
 
-/** Maximum delay of a request for a key or a sandbox that the caches may still lack. */
+/** Maximum time for which a request waits until the caches show its key and its sandbox. */
 const maxCacheWaitMs = 1000;
 /** Form of every session key: no request waits for a key of another form. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
@@ -99,8 +99,8 @@ export class AgentAccess {
   }
 
   /**
-   * The owner of a sandbox and the API keys behind its session key, where the headers have that
-   * session key and the sandbox is RUNNING.
+   * The owner of a sandbox and the API keys behind its session key. Undefined unless the headers
+   * have a session key of the sandbox, and the sandbox is RUNNING.
    */
   opensSession(
     name: string,
@@ -136,8 +136,8 @@ export class AgentAccess {
   }
 
   /**
-   * The upstream of a request with these keys. Throws where the sandbox does not run, and where the
-   * keys do not open it. A missing sandbox, and one that the keys do not open, get the same
+   * The upstream of a request with these keys. Throws if the sandbox does not run, and if the keys
+   * do not open it. A missing sandbox, and one that the keys do not open, get the same
    * response after the same time, which discloses no other sandbox.
    */
   async upstreamFor(

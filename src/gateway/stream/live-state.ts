@@ -115,8 +115,8 @@ interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * The hubs of the owners with open streams. One handler on each cache marks in the hubs where a
- * change may show, whatever their number; without hubs a change costs nothing.
+ * The hubs of the owners with open streams. Each cache has one handler for all hubs, which marks
+ * the records that a change may affect. Without hubs, a change costs nothing.
  */
 export class OwnerHubs {
   readonly #options: OwnerHubsOptions;
@@ -246,7 +246,7 @@ export class OwnerHubs {
   }
 }
 
-/** Whether the parent, and the children, show the conversation as before. */
+/** Whether a change leaves the records of the conversation's parent and children unchanged. */
 const isSameChild = (object: CachedConversation, old: CachedConversation): boolean =>
   isLive(object) === isLive(old) &&
   object.metadata.uid === old.metadata.uid &&

@@ -83,7 +83,7 @@ export class OwnRecords {
       yield { kind: 'sandbox', name: item.metadata.name };
   }
 
-  /** Undefined where the owner has no such object, or it is being deleted. */
+  /** Undefined if the owner has no such object, or the object is being deleted. */
   recordOf({ kind, name }: Subject): OwnRecord | undefined {
     if (kind === 'sandbox') return this.#sandbox(name);
     const conversation = this.#options.lookup.cachedConversation(name);

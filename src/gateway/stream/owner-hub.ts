@@ -22,7 +22,7 @@ export interface Follower {
 
 interface Shown {
   readonly id: string;
-  /** Digest of the JSON that every stream has; undefined where some streams have another one. */
+  /** Digest of the JSON that every stream has; undefined if some streams have another one. */
   readonly digest: string | undefined;
 }
 
@@ -121,7 +121,7 @@ export class OwnerHub {
     return this.#options.records.subjects();
   }
 
-  /** The record for a snapshot; undefined where a snapshot has none. */
+  /** The record for a snapshot; undefined if a snapshot omits it. */
   show(subject: Subject): string | undefined {
     const key = keyOf(subject);
     const isChanged = this.#changed.has(key);
@@ -141,7 +141,7 @@ export class OwnerHub {
 
   /**
    * A snapshot shows a state, or the absence of an object, that other streams do not show yet. The
-   * event of the change is sent even where the state has returned to theirs.
+   * event of the change is sent even if the state is again the one that they show.
    */
   #sendInAnyCase(key: string): void {
     const shown = this.#shown.get(key);
@@ -231,7 +231,7 @@ export class OwnerHub {
     }
   }
 
-  /** Time until the quota is due; undefined where it has not changed, or no stream shows it. */
+  /** Time until the quota is due; undefined if it has not changed, or no stream shows it. */
   #quotaDelayMs(): number | undefined {
     if (!this.#quotaChanged || this.#followers.size === 0) return undefined;
     const { clock, hubs } = this.#options;

@@ -17,7 +17,7 @@ interface Contained {
   readonly body?: unknown;
 }
 
-/** Headers of the description that an agent may get; others have no use. */
+/** Headers of a contained request that the agent gets; the agent has no use for others. */
 const passed: ReadonlySet<string> = new Set(['accept', sessionKeyHeader]);
 
 /** The described headers, in lower case, without those that are repeated. */
@@ -30,12 +30,12 @@ function passedHeaders(described: Contained['headers']): readonly (readonly [str
   );
 }
 
-/** Requests with these methods have no body, whatever is described. */
+/** Contained requests with these methods get no body, even if the client gives one. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
- * The request that another one describes. Its headers name the client of the outer request, without
- * that client's key and cookie.
+ * The request that the body of the outer request describes. Its headers name the outer request's
+ * client, but omit that client's key and cookie.
  */
 function containedRequest(
   { method, headers, body }: Contained,
