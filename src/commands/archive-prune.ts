@@ -84,7 +84,7 @@ export interface PruneArchivesOptions extends ClusterOptions {
   readonly delete?: boolean;
   /** A duration such as 12h or 30d. */
   readonly olderThan: string;
-  /** Whether to delete also named archives that another installation has written. */
+  /** Whether to delete the archives in `names` even if another installation has written them. */
   readonly foreign?: boolean;
 }
 

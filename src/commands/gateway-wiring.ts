@@ -59,7 +59,7 @@ const builtFolder = (programFolder: string, name: string, file: string): string 
     .map((path) => join(programFolder, path))
     .find((path) => existsSync(join(path, file)));
 
-/** Folders of the built pages, and with `UI` of the official web UI. Absent without a build. */
+/** Folders of the built pages, and of the official web UI if `UI` is true. Absent if not built. */
 export function webDirectories(
   programFolder: string,
   { UI }: { readonly UI: boolean },

@@ -42,13 +42,13 @@ export type Decision =
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
 /**
- * The next decision; undefined until something changes, or until `wakeAt`. Pure. The steps are
+ * The next decision; undefined if there is none until a change or `wakeAt`. Pure. The steps are
  * tried in a fixed order, and guarantee:
  * - A sandbox is admitted only if every limit has room. Waiting sandboxes are admitted in the order
  *   of their requests; those with work come before those without (`bare`), and all of them before
  *   automatic resumes. Warm sandboxes count as room for all of these, under every policy.
- * - A sandbox is evicted only if it runs without a start in progress, or is stalled. No more
- *   sandboxes are evicted than wait beyond the slots that are being freed. While the namespace
+ * - A sandbox is evicted only if it runs without a start in progress, or is stalled. Evictions for
+ *   waiting sandboxes stop when each has a slot that is free or being freed. While the namespace
  *   keeps sandboxes waiting and its policy evicts none, only a lowered limit evicts.
  * - A resume without work only evicts idle sandboxes. An automatic resume evicts none.
  * - A warm sandbox is admitted only if the namespace has room that nothing else may take now.

@@ -213,7 +213,7 @@ export const isWarmSandbox = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.
 export const isMadeForConversation = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
   metadata.ownerReferences?.some(({ kind }) => kind === 'Conversation') === true;
 
-/** Whether an agent of the sandbox has ever had its keys, so that the volume may have work. */
+/** Whether an agent of the sandbox has ever received its keys: its work may be in the volume. */
 export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.lastContainerID !== undefined;
 

@@ -32,7 +32,7 @@ export class Live {
     return performance.now() < this.#notBeforeMs ? Promise.resolve() : this.#refresher.run();
   }
 
-  /** Removes all texts when no run is in progress. */
+  /** Removes all texts. Called when no run is in progress. */
   clear(): void {
     batch(() => {
       if (this.texts.peek().length > 0) this.texts.value = [];

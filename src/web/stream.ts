@@ -131,7 +131,7 @@ export class ChangeStream {
   lastNews: number | undefined;
   readonly #onChange: (parse: () => Change) => void;
   readonly #channel = new BroadcastChannel(shared);
-  /** The holder that this tab has followed since a snapshot; empty before the first one. */
+  /** Name of the stream that this tab follows and whose snapshot it has; empty if there is none. */
   #holder = '';
   #source: StreamSource | undefined;
   /** Releases the stream, or stops waiting for it; undefined if this tab does neither. */

@@ -100,7 +100,7 @@ interface QuotaFacts {
   };
 }
 
-/** Also reads the quotas: a dry run does not see a sandbox that is just being created. Pure. */
+/** Checks the quotas, too: they may count Conversations, which the dry run does not send. Pure. */
 export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
   const { namespace, quotas, dryRun } = facts;
   const { full } = roomIn(quotas, needsOf(dryRun.pod ?? dryRun.sent, dryRun.claim));

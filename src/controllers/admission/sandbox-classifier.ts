@@ -11,7 +11,7 @@ import { ElapsedTimes } from '../elapsed-times.ts';
 export interface SandboxClassifierOptions {
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   readonly clock: Clock;
-  /** Difference between the clock of all ages and the monotonic clock, in milliseconds. */
+  /** Wall clock minus monotonic clock when the process began, in milliseconds. */
   readonly offsetMs: number;
 }
 

@@ -126,7 +126,7 @@ export class StoredLimits {
     return Object.fromEntries(counts);
   }
 
-  /** Changes the ledger, and requests the statuses of quotas whose use may have changed. */
+  /** Changes the ledger, and enqueues a status update of the quotas whose use may have changed. */
   #change<T>(conversation: CachedConversation, change: (ledger: Ledger) => T): T {
     const { namespace } = conversation.metadata;
     const { owner } = conversation.spec;

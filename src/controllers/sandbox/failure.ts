@@ -98,7 +98,7 @@ export const agentInitialised: Failure = {
 /** Whether the reason of a sandbox is a failure, rather than a step of its start. */
 export const isFailureCode = (reason: string): reason is FailureCode => codes.has(reason);
 
-/** The failure `agentInitialised` until an agent of the sandbox gets the operator's keys. */
+/** The failure `agentInitialised` if a STARTING sandbox still has it in its status. */
 export const initialisedBefore = ({ phase, reason }: SandboxView): Failure | undefined =>
   phase === 'STARTING' && reason === agentInitialised.code ? agentInitialised : undefined;
 

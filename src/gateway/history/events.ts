@@ -303,7 +303,7 @@ const agentQueryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearc
   });
 
 /**
- * Forwards a page. Closes the connection where the page is too long or incomplete, because the
+ * Forwards a page. Closes the connection if the page is too long or incomplete, because the
  * status has already been sent.
  */
 async function passOn(page: Readable, response: Response): Promise<void> {

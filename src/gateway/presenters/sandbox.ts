@@ -16,7 +16,7 @@ export interface AgentAccess {
 
 export interface Exposure {
   /**
-   * The access of clients to a sandbox's agent. Undefined unless the sandbox is RUNNING, and where
+   * The access of clients to a sandbox's agent. Undefined if the sandbox is not RUNNING, or
    * agents are not exposed.
    */
   accessTo(sandbox: Sandbox | undefined): AgentAccess | undefined;

@@ -232,7 +232,7 @@ export class OwnerHub {
     }
   }
 
-  /** Time until the quota is due; undefined where it has not changed, or no stream shows it. */
+  /** Time until the quota is due; undefined if it has not changed, or no stream shows it. */
   #quotaDelayMs(): number | undefined {
     if (!this.#quotaChanged || this.#followers.size === 0) return undefined;
     const { clock, hubs } = this.#options;

@@ -32,7 +32,7 @@ export class EventLog {
     this.#compacted = compacted;
   }
 
-  /** Oldest version from which a watch can start. */
+  /** Oldest version after which all changes are known, so that a watch can start from it. */
   get compacted(): number {
     return this.#compacted;
   }

@@ -82,7 +82,7 @@ export class ObjectStore {
     return (this.#pending[0]?.version ?? this.#revision + 1) - 1;
   }
 
-  /** Oldest version whose changes are known. */
+  /** Oldest version after which all changes are known. */
   get compacted(): number {
     return this.#log.compacted;
   }

@@ -47,7 +47,7 @@ export interface IntervalInput {
   readonly maxMs?: number | undefined;
 }
 
-/** The interval is a power of two times the minimum, so that the polls of a sandbox coincide. */
+/** A power of two times the minimum, so that the conversations of a sandbox are polled together. */
 export function intervalMs({
   executionStatus = 'error',
   quietMs,
@@ -76,7 +76,7 @@ export const nextOnGrid = (now: number, interval: number, phase: number): number
  */
 export const slotMs = 100;
 
-/** The start of a slot before `maxIntervalMs`. The same text always gives the same slot. */
+/** A phase for `nextOnGrid`: a hash of the text, a multiple of `slotMs` below `maxIntervalMs`. */
 export function phaseOf(text: string): number {
   let hash = 0;
   for (let index = 0; index < text.length; index++)
