@@ -2,9 +2,8 @@
 import packageJson from '../package.json' with { type: 'json' };
 
 /**
- * An older Node fails with a stack while it loads the program: modules use parts of the language
- * and of Node that it does not have. Therefore this file imports the program after the check, and
- * uses nothing new itself.
+ * The check precedes the import of the program: an older version of Node would fail with a stack
+ * while loading modules that use newer syntax or APIs. This file itself uses none of these.
  */
 const [needed = 0, present = 0] = [packageJson.engines.node, process.versions.node].map((text) =>
   Number(/\d+/.exec(text)?.[0]),

@@ -8,14 +8,14 @@ import type { CreateKeyOptions } from './commands/keys.ts';
 import type { LoginLinkOptions } from './commands/login-link.ts';
 import { ConfigError } from './config/environment.ts';
 
-/** Failures that a person can fix are one line; any other one is a bug and shows its stack. */
+/** The message of an error that a person can fix. Any other error is a bug and shows its stack. */
 const explained = (error: unknown): string | undefined => {
   if (error instanceof CommandError || error instanceof ConfigError) return error.message;
   const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError', 'StoreError'];
   return error instanceof Error && known.includes(error.name) ? error.message : undefined;
 };
 
-/** The local cluster is a program file of its own, which the container image does not have. */
+/** The container image does not contain `up.ts`, which runs a local control plane. */
 async function localCluster() {
   try {
     return await import('./commands/up.ts');
@@ -32,11 +32,11 @@ async function localCluster() {
 export interface ProgramOptions {
   readonly version: string;
   readonly description: string;
-  /** Folder of the program's first file, which has the bundles of pages beside it. */
+  /** Folder of the program's first file. The built pages are beside this file. */
   readonly programFolder: string;
 }
 
-/** Runs the command of the command line, and sets the exit code of the process. */
+/** Runs the command that the arguments name, and sets the exit code of the process. */
 export async function runProgram({
   version,
   description,

@@ -21,8 +21,8 @@ import { acpApprovalSchema } from './wire.ts';
 type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
 
 /**
- * Client for the bridge to an agent of the Agent Client Protocol. The bridge identifies its
- * questions by id, stores an answer before it confirms the answer, and keeps both over a restart.
+ * Client for the ACP bridge, a server that runs an agent of the Agent Client Protocol. Questions
+ * have ids. Questions and answers survive a restart; answers are stored before confirmation.
  */
 export class AcpClient extends OpenHandsClient {
   override async question(
@@ -47,7 +47,7 @@ export class AcpClient extends OpenHandsClient {
     });
   }
 
-  /** The bridge accepts an answer that it already has, and refuses any other one. */
+  /** The ACP bridge accepts an answer that it has stored already, and refuses any other answer. */
   override async hadApproval(
     endpoint: AgentEndpoint,
     id: string,
@@ -75,10 +75,10 @@ const kinds: Readonly<Record<string, ApprovalKind>> = {
   move: 'edit',
 };
 
-/** Texts with which earlier bridges have replaced the end of a long input. */
+/** Whether the end of the input says that an earlier version of the ACP bridge truncated it. */
 const isShortened = (input: unknown): boolean =>
   typeof input === 'string' && /… \(\d+ characters omitted\)$/.test(input);
-/** Maximum characters of a title in earlier bridges. */
+/** Maximum characters of a title in earlier versions of the ACP bridge. */
 const maxEarlierTitle = 1_000;
 
 function acpQuestionOf({
@@ -103,7 +103,7 @@ function acpQuestionOf({
         name,
         kind: optionKind,
       })),
-    // Some agents put the command only in the title. The bridge hashed the call with its secrets.
+    // Some agents put the command only in the title. `rawHash` covers the call with its secrets.
     callHash: callHashOf([tool, title, input ?? null, rawHash ?? null]),
     calls: [{ tool, kind, input: input ?? undefined, words: title }],
     hidden: hidden ?? undefined,
@@ -111,7 +111,7 @@ function acpQuestionOf({
   };
 }
 
-/** Whether a resource can store the id unchanged, because an answer has to repeat it. */
+/** Whether a resource can store the id unchanged. The answer to the agent has to repeat the id. */
 const isStorable = (id: string): boolean => id !== '' && plainText(id, maxOptionLength) === id;
 
 type Variables = AgentContainer['env'];
@@ -120,21 +120,21 @@ type McpServer = NonNullable<AcpSettings['mcpServers']>[number];
 const variables = (env: Readonly<Record<string, string>> = {}): Variables =>
   Object.entries(env).map(([name, value]) => ({ name, value }));
 
-/** A server in the format of the protocol's `session/new`. */
+/** An MCP server in the format that `session/new` of the Agent Client Protocol expects. */
 const protocolServer = ({ name, type = 'http', url, command, args = [], env }: McpServer) =>
   url === undefined
     ? { name, command, args, env: variables(env) }
     : { type, name, url, headers: [] };
 
 /**
- * Settings of the bridge. The name of the sandbox's agent comes before the template's, which may
- * have changed since the agent stored its sessions on the volume.
+ * Environment of the ACP bridge. The agent that the sandbox stores (`agentName`) takes precedence
+ * over the template's agent, because the volume has the sessions of the stored one.
  */
 function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContainerOptions) {
   const { agent = '', command, mode, env, mcpServers, allowAlways } = acp;
   const isCommand = agentName === undefined && command !== undefined;
   return variables({
-    // Both variables are always set, because the container of the template may have one of them.
+    // Both variables are set, so that no value of the template's container remains in effect.
     ACP_AGENT: isCommand ? '' : (agentName ?? agent),
     ACP_COMMAND: isCommand ? JSON.stringify(command) : '',
     ...(mode === undefined ? {} : { ACP_MODE: mode }),
@@ -146,7 +146,7 @@ function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContai
   });
 }
 
-/** Agents of the Agent Client Protocol behind a bridge with the API of openhands-agent-server. */
+/** Agents of the Agent Client Protocol, behind a bridge with the API of openhands-agent-server. */
 export const acp: AgentKindDefinition = {
   defaultPort: openhands.defaultPort,
   createClient: () => new AcpClient(),

@@ -1,6 +1,6 @@
-/** API keys of models, by the names that templates use. */
+/** API keys of models, by the names that a SandboxTemplate uses. */
 export interface AgentCredentials {
-  /** Current key (a secret) of the owner, else the shared one; undefined: none. Never rejects. */
+  /** The owner's current key, or else the shared one; undefined if there is none. Never rejects. */
   of(owner: string, name: string): Promise<string | undefined>;
 }
 

@@ -1,30 +1,30 @@
 export const agentErrorCodes = [
-  /** No connection: nothing has been sent. */
+  /** No connection was made, so the agent has not received the request. */
   'unreachable',
-  /** No complete answer in time. */
+  /** The agent has not answered completely within the deadline. */
   'timeout',
-  /** The connection broke after the request had gone out. */
+  /** The connection broke after the request was sent. */
   'connection-lost',
   'aborted',
-  /** The agent does not know the key. */
+  /** The agent does not accept the key. */
   'unauthorized',
-  /** The agent has (re)started and waits for its keys: call `initialise`. */
+  /** The agent waits for its keys since its start or restart: call `initialise`. */
   'dormant',
   'not-found',
-  /** 4xx: the same request will be refused again. */
+  /** HTTP 4xx: the agent will refuse the same request again. */
   'refused',
-  /** The agent needs a model for the conversation, and none is configured. */
+  /** The conversation needs a model, and none is configured. */
   'unconfigured',
-  /** Too many runs, or an earlier create call of the conversation may still be under way. */
+  /** Too many runs, or an earlier call may still create the conversation. */
   'busy',
-  /** 5xx: the agent may have executed the request. */
+  /** HTTP 5xx: the agent may have executed the request. */
   'failed',
-  /** An answer that is not of the protocol, or is too large. */
+  /** The answer does not follow the protocol, or is too large. */
   'malformed',
 ] as const;
 export type AgentErrorCode = (typeof agentErrorCodes)[number];
 
-/** Codes that leave open whether the agent has executed the request. */
+/** Codes that do not tell whether the agent has executed the request. */
 const unknownOutcomes: ReadonlySet<AgentErrorCode> = new Set([
   'timeout',
   'connection-lost',
@@ -33,11 +33,11 @@ const unknownOutcomes: ReadonlySet<AgentErrorCode> = new Set([
   'malformed',
 ]);
 
-/** Failed call to an agent. Owners of the sandbox may see the message; the cause is for logs. */
+/** A failed call to an agent. Owners of the sandbox may see the message; the cause is for logs. */
 export class AgentError extends Error {
   override readonly name = 'AgentError';
   readonly code: AgentErrorCode;
-  /** HTTP status; undefined without an answer. */
+  /** HTTP status; undefined if there was no answer. */
   readonly status: number | undefined;
 
   constructor(
@@ -50,7 +50,7 @@ export class AgentError extends Error {
     this.status = options?.status;
   }
 
-  /** Whether the agent may have executed the request: read its state before a retry. */
+  /** Whether the agent may have executed the request. Read the agent's state before a retry. */
   get outcomeUnknown(): boolean {
     return unknownOutcomes.has(this.code);
   }

@@ -1,4 +1,4 @@
-/** An event as an agent has stored it. Agents are not trusted, so every field may be anything. */
+/** An event as an agent has stored it. Agents are not trusted, so each field may have any type. */
 export type AgentEvent = Readonly<Record<string, unknown>>;
 
 export const isEvent = (value: unknown): value is AgentEvent =>
@@ -7,7 +7,7 @@ export const objectOf = (value: unknown): AgentEvent => (isEvent(value) ? value 
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-/** The text of a content: a string, or a list of parts. */
+/** The text of a message's `content`, which is a string or a list of parts. */
 export const contentText = (content: unknown): string =>
   typeof content === 'string'
     ? content
@@ -17,16 +17,16 @@ export const contentText = (content: unknown): string =>
         .join('\n');
 
 interface EventKind {
-  /** How the page shows the events; `hidden`: not at all, or as the result of another event. */
+  /** How the web page shows the event. `hidden`: not at all, or within the event of its action. */
   readonly shown:
     'message' | 'action' | 'call' | 'failure' | 'interruption' | 'prompt' | 'state' | 'hidden';
-  /** Set for the result of an action; `observed`: the event itself has the outcome. */
+  /** Absent: the event is no result of an action. `observed`: the event itself has the outcome. */
   readonly result?: 'observed' | 'failed' | 'rejected';
-  /** Whether searches skip the texts of these events. Absent: false. */
+  /** Whether searches skip the texts of the event. Absent: false. */
   readonly isUnsearched?: boolean;
 }
 
-/** Kinds of events that people read, by name. The page shows any other kind as JSON. */
+/** Kinds of events that the web page shows as text. The page shows any other kind as JSON. */
 export const eventKinds = {
   MessageEvent: { shown: 'message' },
   ActionEvent: { shown: 'action' },
@@ -37,22 +37,22 @@ export const eventKinds = {
   ConversationErrorEvent: { shown: 'failure' },
   PauseEvent: { shown: 'interruption' },
   InterruptEvent: { shown: 'interruption' },
-  // Every conversation has such an event.
+  // Searches skip the system prompt, because it would match in every conversation.
   SystemPromptEvent: { shown: 'prompt', isUnsearched: true },
-  // `stateKinds` says how an event with a known key is shown.
+  // `stateKinds` says how the page shows a state event, by its key.
   ConversationStateUpdateEvent: { shown: 'state' },
 } satisfies Readonly<Record<string, EventKind>>;
 
 interface StateKind {
   readonly shown: 'notice' | 'problem' | 'folded';
-  /** Title of the folded value. */
+  /** Title of the section that the reader can unfold. */
   readonly name?: string;
-  /** The part of the value that the page shows; undefined: nothing. */
+  /** Returns what the page shows; undefined: the page shows nothing. */
   readonly valueOf: (value: unknown) => unknown;
   readonly isUnsearched?: boolean;
 }
 
-/** A plan: a line for each entry, with its state. */
+/** The text of an agent's plan, one line `status: content` for each entry. */
 const planText = (plan: unknown): string =>
   listOf(plan)
     .map((entry) => {
@@ -61,7 +61,7 @@ const planText = (plan: unknown): string =>
     })
     .join('\n');
 
-/** Run states that people read, by the keys of their events; all other states are for programs. */
+/** How the page shows a state event, by its key. The page shows no state event with another key. */
 const stateKinds: Readonly<Record<string, StateKind>> = {
   acp_session_lost: {
     shown: 'problem',
@@ -91,7 +91,7 @@ const states: ReadonlyMap<unknown, StateKind> = new Map(Object.entries(stateKind
 
 export const eventKindOf = ({ kind }: { readonly kind?: unknown }): EventKind | undefined =>
   kinds.get(kind);
-/** Treatment of a state event by its key; undefined for a state that only programs read. */
+/** Undefined for a state event that the page does not show. */
 export const stateKindOf = ({ key }: AgentEvent): StateKind | undefined => states.get(key);
 
 export function isSearched(event: AgentEvent): boolean {
@@ -100,10 +100,10 @@ export function isSearched(event: AgentEvent): boolean {
   return row?.isUnsearched !== true;
 }
 
-/** Whether an action is the last message of the agent instead of a tool call. */
+/** Whether an action is the final message of the agent, and no tool call. */
 export const isLastMessage = (action: unknown): boolean =>
   action === 'FinishAction' || action === 'MessageAction';
 
-/** Whether an exit code is a failure; a command that still runs has -1. */
+/** Whether a command has failed. The exit code -1 means that the command still runs. */
 export const isFailureCode = (exitCode: unknown): exitCode is number =>
   typeof exitCode === 'number' && exitCode !== 0 && exitCode !== -1;

@@ -17,16 +17,16 @@ export type EventQuery = Readonly<Record<string, string | number>>;
 
 export interface EventRead {
   readonly conversation: string;
-  /** Id of the event, not validated. */
+  /** Id of the event. The id is not validated. */
   readonly event: string;
   readonly maxBytes: number;
 }
 
-/** Path segments that are no event ids: other paths of the agent's API, and relative ones. */
+/** Path segments that are no event ids: other paths of the agent's API, and relative paths. */
 const otherNames: ReadonlySet<string> = new Set(['', '.', '..', 'search', 'count']);
 const isEventName = (id: string): boolean => id.isWellFormed() && !otherNames.has(id);
 
-/** Reads the events of conversations for clients of the gateway. Throws `AgentError`. */
+/** Reads events of conversations from agents, for clients of the gateway. Throws `AgentError`. */
 export class AgentEvents {
   readonly #api: OpenHandsApi;
 
@@ -34,7 +34,7 @@ export class AgentEvents {
     this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
   }
 
-  /** A page of events: unvalidated JSON of the agent. The caller reads or destroys the stream. */
+  /** JSON page of events from the agent, not validated. The caller reads or destroys the stream. */
   async search(
     endpoint: AgentEndpoint,
     id: string,
@@ -44,10 +44,7 @@ export class AgentEvents {
     return this.#api.stream(endpoint, { signal }, `${pathOf(id)}/events/search`, query);
   }
 
-  /**
-   * The JSON of an event in UTF-8, not validated; undefined where the agent does not know the
-   * event, or the conversation. Throws for an answer of more than `maxBytes`.
-   */
+  /** JSON in UTF-8, not validated; undefined if unknown. Throws for more than `maxBytes`. */
   async event(
     endpoint: AgentEndpoint,
     { conversation, event, maxBytes }: EventRead,
@@ -74,8 +71,8 @@ export class AgentEvents {
   }
 
   /**
-   * Growing texts that no event has yet, since the cursor of an earlier answer. Undefined where the
-   * agent does not report them, or does not know the conversation.
+   * Outputs, messages and thoughts that still grow, from the cursor of an earlier answer on.
+   * Undefined if the agent does not report such texts, or does not know the conversation.
    */
   async live(
     endpoint: AgentEndpoint,
@@ -131,7 +128,7 @@ const liveItemSchema = z.object({
   text: z.string().describe('The part, without the secrets that the service knows.'),
 });
 
-/** Parts of the growing texts of a conversation, which no event has yet. */
+/** Parts of outputs, messages and thoughts that still grow, and that no event has yet. */
 export const liveSchema = z.object({
   items: z.array(liveItemSchema).max(maxItems),
   cursor: liveCursor

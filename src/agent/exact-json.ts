@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { endOfString } from '@conversation-operator/base/json-text';
 
-/** Source text access of ECMAScript, which the types of TypeScript lack. */
+/** Methods of the ECMAScript proposal "JSON.parse source text access", which TypeScript lacks. */
 interface SourceTextJson {
   rawJSON(text: string): object;
   isRawJSON(value: unknown): boolean;
@@ -9,14 +9,14 @@ interface SourceTextJson {
 const json = JSON as unknown as SourceTextJson;
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** Maximum numbers that are kept as written: a million take seconds, and nobody reads them all. */
+/** Maximum numbers that keep their notation. The parser needs seconds for a million of these. */
 const maxNumbers = 10_000;
 
 /**
- * Parses JSON. A number that JSON.stringify would write in another way, because it is rounded or
- * beyond the range of numbers, becomes an object that JSON.stringify writes as it was. Throws
- * SyntaxError, and RangeError for more than 10,000 of these numbers. A reviver with access to the
- * source takes seconds for some megabytes of short values.
+ * Parses JSON without loss. JSON.stringify of the value writes each number as `text` has it: a
+ * number that JavaScript would write differently (`1.0`, or one with too many digits) becomes an
+ * object of `JSON.rawJSON`. Throws SyntaxError, and RangeError for more than 10,000 such objects. A
+ * reviver would take seconds for a few megabytes of short values.
  */
 export function parseExactly(text: string): unknown {
   const mark = randomUUID();
@@ -41,7 +41,7 @@ export function parseExactly(text: string): unknown {
 const isOfNumber = (character = ''): boolean =>
   (character >= '0' && character <= '9') || '+-.eE'.includes(character || ' ');
 
-/** The value with a number in the place of each text that begins with the mark. */
+/** Replaces each string that begins with `mark` by the number behind the mark. */
 function withNumbers(value: unknown, mark: string): unknown {
   if (typeof value === 'string')
     return value.startsWith(mark) ? json.rawJSON(value.slice(mark.length)) : value;
@@ -52,5 +52,5 @@ function withNumbers(value: unknown, mark: string): unknown {
   );
 }
 
-/** Whether a value of `parseExactly` is a number that JSON.stringify writes as it was. */
+/** Whether a value from `parseExactly` is an object of `JSON.rawJSON`, so a number. */
 export const isExactNumber = (value: object): boolean => json.isRawJSON(value);

@@ -25,25 +25,25 @@ export interface AgentReading {
 interface Sending extends AgentReading {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly body?: unknown;
-  /** Text of a file to upload instead of a JSON body. */
+  /** Text of a file that the client uploads. Such a request has no JSON body. */
   readonly file?: string;
-  /** See `BoundedCall`. */
+  /** Whether the client may send the request twice: see `BoundedCall`. */
   readonly repeatable?: boolean;
 }
 
 export interface AgentRequest<T> extends Sending {
   readonly answer: z.ZodType<T>;
   readonly maxBodyBytes?: number;
-  /** Whether `parseExactly` parses the answer. */
+  /** Whether to parse the answer by `parseExactly`. */
   readonly hasExactNumbers?: boolean;
-  /** Secrets that the client removes from error messages. */
+  /** Secrets that the client removes from the messages of errors. */
   readonly secrets?: readonly string[];
 }
 
 export interface AgentAnswer<T> {
   readonly status: number;
   readonly body: T;
-  /** Time of the agent's clock; undefined when the answer has no Date. */
+  /** `Date` header of the answer, in ms since 1970; undefined if the answer has none. */
   readonly dateMs: number | undefined;
 }
 
@@ -52,7 +52,7 @@ const maxDetailLength = 512;
 /** Maximum bytes of an error body that the client reads. */
 const maxSearchedLength = 8192;
 
-/** Default idle times. For reads, above the 4 s between polls: a connection costs more than one. */
+/** Default idle times. `readsMs` exceeds the 4 s between polls, so that polls reuse connections. */
 export const defaultKeepAlive: KeepAlive = { readsMs: 4500, writesMs: 3000 };
 
 export interface AgentHttpOptions {
@@ -61,7 +61,7 @@ export interface AgentHttpOptions {
   readonly keepAlive?: KeepAlive | undefined;
 }
 
-/** Calls to agents. Follows no redirect: an agent could redirect the operator anywhere. */
+/** HTTP calls to agents. The client follows no redirect, because an agent is not trusted. */
 export class AgentHttp {
   readonly #client: BoundedClient;
 
@@ -69,7 +69,7 @@ export class AgentHttp {
     this.#client = new BoundedClient({ connectTimeoutMs, keepAlive });
   }
 
-  /** Returns the validated body of a 2xx answer; throws an `AgentError` for any other result. */
+  /** Returns the validated body of a 2xx answer. Throws an `AgentError` for any other result. */
   async call<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
     const { maxBodyBytes = defaultMaxBodyBytes, secrets, answer, timeoutMs } = options;
     const { hasExactNumbers = false } = options;
@@ -80,14 +80,14 @@ export class AgentHttp {
       });
     if (!isSuccess(status)) throw errorOf(status, text, secrets);
     const json = parseJson(text, hasExactNumbers ? parseExactly : JSON.parse);
-    // JSON.stringify, which later gets parts of the value, fails for too many levels.
+    // JSON.stringify, which later gets parts of the value, fails if they are nested too deeply.
     if (isDeeperThan(json, maxDepth))
       throw new AgentError('malformed', `The agent's answer has more than ${maxDepth} levels.`, {
         status,
       });
     const parsed = answer.safeParse(json);
     if (!parsed.success) {
-      // The error names the first issue only: all issues may be longer than the answer.
+      // The error has only the first issue, because all issues may be longer than the answer.
       const [issue] = parsed.error.issues;
       const why = `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`;
       throw unexpected(status, new Error(why.slice(0, maxDetailLength)));
@@ -99,7 +99,7 @@ export class AgentHttp {
     await this.#client.close();
   }
 
-  /** Stream of a 2xx answer's JSON within the deadline. The caller reads or destroys the stream. */
+  /** Stream of a 2xx answer, open until the deadline. The caller reads or destroys the stream. */
   async open(baseUrl: string, options: AgentReading): Promise<Readable> {
     try {
       const { status, headers, body, text } = await this.#client.open(
@@ -107,7 +107,7 @@ export class AgentHttp {
       );
       if (!isSuccess(status)) throw errorOf(status, await text(defaultMaxBodyBytes));
       if (!String(headers['content-type']).startsWith('application/json')) {
-        // The abort makes the stream emit an error that no caller awaits.
+        // After an abort the stream emits an error, which no caller handles.
         body.on('error', () => undefined).destroy();
         throw unexpected(status);
       }
@@ -120,7 +120,7 @@ export class AgentHttp {
     }
   }
 
-  /** Returns the body of a 2xx answer of any type; throws an `AgentError` for any other result. */
+  /** Returns the body of a 2xx answer of any type. Throws an `AgentError` for any other result. */
   async bytes(baseUrl: string, options: AgentReading, maxBodyBytes: number): Promise<Buffer> {
     try {
       const call = callOf(baseUrl, { ...options, method: 'GET' });
@@ -167,7 +167,7 @@ function formWith(file: string): FormData {
   return form;
 }
 
-/** The `AgentError` of a failed call. Other errors stay as they are. */
+/** The `AgentError` for an error of a call. An error of an unknown class is returned unchanged. */
 function agentErrorOf(
   error: unknown,
   { timeoutMs, maxBodyBytes }: { readonly timeoutMs: number; readonly maxBodyBytes: number },
@@ -191,7 +191,7 @@ function agentErrorOf(
   }
 }
 
-/** Undefined for invalid JSON, which no schema accepts. */
+/** Undefined for invalid JSON. No schema accepts undefined. */
 function parseJson(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
     return parse(text);
@@ -221,11 +221,11 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
   const detail =
     typeof body?.detail === 'string'
       ? body.detail
-      : // The text omits `input`, which echoes the request with its secrets.
+      : // The text leaves out `input`, which repeats the request with its secrets.
         body?.detail
           ?.map(({ loc, msg }) => `${(loc ?? []).join('.')}: ${msg ?? 'invalid'}`)
           .join('; ');
-  // For 5xx `detail` is a constant text, and `exception` has the cause.
+  // The `detail` of a 5xx answer is always the same text. The cause is in `exception`.
   const reported = status >= 500 ? (body?.exception ?? detail) : detail;
   const said =
     reported == null
@@ -243,8 +243,8 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
 }
 
 /**
- * pydantic's messages end with the rejected value in clear: `… [type=value_error,
- * input_value={'api_key': 'sk-…'}, …]`.
+ * Removes the rejected value, which may be a secret, from the end of a pydantic message:
+ * `… [type=value_error, input_value={'api_key': 'sk-…'}, …]`.
  */
 const withoutInput = (text: string): string =>
   text
@@ -257,7 +257,7 @@ function codeOf(status: number, said: string): AgentErrorCode {
   if (status === 503 && said.includes('deferred-init')) return 'dormant';
   const code = codesByStatus[status];
   if (code !== undefined) return code;
-  // Redirects are errors too: no path of the protocol has one.
+  // A redirect (3xx) is an error as well: no path of the protocol redirects.
   return status < 500 ? 'refused' : 'failed';
 }
 

@@ -13,11 +13,11 @@ type Purpose =
 
 export interface RepositoryAddress {
   readonly provider: string;
-  /** owner/name, without `.git`. */
+  /** `owner/name`, without `.git`. */
   readonly repository: string;
 }
 
-/** Inputs of a client's session key in addition to the sandbox. */
+/** Inputs of a client's session key, in addition to the UID of the sandbox. */
 export interface ClientGrant {
   /** UID of the API key whose holder receives the session key. */
   readonly apiKeyUid: string;
@@ -25,9 +25,9 @@ export interface ClientGrant {
   readonly generation: number;
 }
 
-/** Minimum length of a master key: a random 256 bit key in base64, which cannot be guessed. */
+/** Minimum bytes of a master key: the length of a random 256 bit key. */
 const minMasterKeyBytes = 32;
-/** Maximum cached keys, some 200 bytes each: every answer about a running sandbox contains one. */
+/** Maximum cached keys, about 200 bytes each. The answer about a running sandbox contains a key. */
 const maxRemembered = 20_000;
 
 interface ClientKey {
@@ -38,16 +38,16 @@ interface ClientKey {
 
 /**
  * Derives the keys of a sandbox's agent from a master key and the sandbox's UID. No process stores
- * them, and every replica derives the same ones.
+ * the derived keys, and every replica derives the same ones.
  *
- * The keys are constant for the life of the sandbox: with another secret key the agent cannot read
- * its own files, and clients keep the session key. Therefore a sandbox stores the id of its master
- * key (the `currentKeyId` of its creation, which is no secret). A new master key in the first place
- * changes the keys of new sandboxes only.
+ * The keys never change during the life of the sandbox: with another secret key the agent could not
+ * read its own files, and clients keep the session key. Therefore a sandbox stores the id of its
+ * master key, which is the `currentKeyId` at its creation and not secret. A new master key at the
+ * first position changes only the keys of new sandboxes.
  */
 export class SandboxKeys {
   #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
-  /** Keys by master key id and sandbox UID. Nested maps are faster than a concatenated key. */
+  /** Keys by master key id, then sandbox UID. Nested maps are faster than concatenated keys. */
   readonly #sessionKeys = new Map<string, Map<string, string>>();
   /** Session keys by the UID of the API key and the UID of the sandbox. */
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
@@ -56,12 +56,12 @@ export class SandboxKeys {
   #sealKeys: ReadonlyMap<string, Buffer> = new Map();
   readonly #replaced = new Set<() => void>();
 
-  /** The first master key is the current one; existing sandboxes use the others. */
+  /** New sandboxes use the first master key; existing sandboxes may use the others. */
   constructor(masterKeys: readonly Buffer[]) {
     this.replace(masterKeys);
   }
 
-  /** Id of the master key that new sandboxes use. The id reveals nothing about the key. */
+  /** Id of the master key for new sandboxes. The id reveals nothing about the key. */
   get currentKeyId(): string {
     return this.#currentKeyId;
   }
@@ -80,7 +80,7 @@ export class SandboxKeys {
     for (const listener of this.#replaced) listener();
   }
 
-  /** Calls the listener after each replacement. Returns the function that removes the listener. */
+  /** Calls the listener after each `replace`. Returns a function that removes the listener. */
   onReplaced(listener: () => void): () => void {
     this.#replaced.add(listener);
     return () => void this.#replaced.delete(listener);
@@ -88,7 +88,7 @@ export class SandboxKeys {
 
   /**
    * Key that the agent demands in `X-Session-API-Key`, constant for the life of the sandbox. The
-   * gateway puts it in place of clients' keys. Throws for an unknown `keyId`.
+   * gateway replaces the client's key by this key. Throws for an unknown `keyId`.
    */
   sessionKey(sandboxUid: string, keyId = this.currentKeyId): string {
     const known = this.#sessionKeys.get(keyId)?.get(sandboxUid);
@@ -103,8 +103,8 @@ export class SandboxKeys {
   }
 
   /**
-   * Session key that clients show to the gateway: a reference to the API key that read it, then a
-   * MAC. Valid only while that API key is, and until a rotation. Throws for an unknown `keyId`.
+   * Session key that clients send to the gateway: a reference to the API key that read this key,
+   * and a MAC. Valid while the API key is, and until a rotation. Throws for an unknown `keyId`.
    */
   clientKey(
     sandboxUid: string,
@@ -124,9 +124,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Returns UUIDv8s for a text, the same on every replica, which cannot be computed without a
-   * master key: one for each master key, the current one first. During a rotation the later ones
-   * find an object that was named under an earlier master key.
+   * Returns UUIDv8s for a text, one per master key, the current one first. Every replica returns
+   * the same, and nobody can compute one without a master key. During a rotation of master keys,
+   * the later ones find an object that has its name from an earlier master key.
    */
   derivedIds(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -135,7 +135,7 @@ export class SandboxKeys {
     });
   }
 
-  /** Keys of 32 bytes that seal browser sessions: one per master key, the current one first. */
+  /** Keys of 32 bytes that encrypt browser sessions: one per master key, the current one first. */
   sessionSealKeys(): readonly Buffer[] {
     return Array.from(this.#masterKeys.values(), (masterKey) =>
       createHmac('sha256', masterKey).update('browser-sessions').digest(),
@@ -143,17 +143,17 @@ export class SandboxKeys {
   }
 
   /**
-   * Keys of 32 bytes that seal the secrets of owners: one for each master key, by its id. The
-   * current one seals, and the others open until everything is sealed anew.
+   * Keys of 32 bytes that encrypt the secrets of owners, by the id of the master key. The current
+   * key encrypts. The others decrypt until all secrets are encrypted under the current key.
    */
   sealKeys(): ReadonlyMap<string, Buffer> {
     return this.#sealKeys;
   }
 
   /**
-   * MACs of the secrets of a start, which reveal nothing about these and cannot be computed without
-   * a master key: one for each master key, the current one first. During a rotation the later ones
-   * recognize a start that was stored under an earlier master key.
+   * MACs of the secrets in a request that starts a conversation, one per master key, the current
+   * one first. A MAC reveals nothing about the secrets; nobody can compute one without a master
+   * key. During a rotation, the later ones match a request stored under an earlier master key.
    */
   startSecretsMacs(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -162,19 +162,17 @@ export class SandboxKeys {
     });
   }
 
-  /** Key with which the agent encrypts secrets in its files. */
+  /** Key with which the agent encrypts the secrets in its files. */
   secretKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secret', keyId);
   }
 
-  /**
-   * Key for the `initialise` call alone: the agent's shell can read it in the pod's environment.
-   */
+  /** Key for `initialise` only: the agent's shell can read this key in the pod's environment. */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
 
-  /** Key of the requests that notify operators, and of no others: the same for all gateways. */
+  /** Key of the gateways' notifications to the operators, and of no other request. */
   notificationKey(): string {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
@@ -184,7 +182,7 @@ export class SandboxKeys {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }
 
-  /** Whether any master key gives the candidate; compares all of them in constant time. */
+  /** Whether `textOf` gives the candidate for any master key; compares all in constant time. */
   #isAny(candidate: string, textOf: (keyId: string) => string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -201,8 +199,8 @@ export class SandboxKeys {
   }
 
   /**
-   * Ticket with which a sandbox clones one repository through the gateway, which adds the owner's
-   * credential: `<expiry in seconds since 1970>.<MAC>`.
+   * Ticket with which a sandbox clones one repository through the gateway, which adds the
+   * credential of the owner: `<expiry in seconds since 1970>.<MAC>`.
    */
   cloneTicket(
     sandboxUid: string,
@@ -214,7 +212,7 @@ export class SandboxKeys {
     return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), address, end)}`;
   }
 
-  /** Whether a ticket is unexpired and of this sandbox and repository, in constant time. */
+  /** Whether a ticket is for this sandbox and repository, and not expired, in constant time. */
   acceptsCloneTicket(
     sandboxUid: string,
     address: RepositoryAddress,
@@ -230,39 +228,39 @@ export class SandboxKeys {
   }
 
   /**
-   * Password of git in a sandbox for the git hosts behind the gateway. The token is constant for
-   * the life of the sandbox and readable by each of its processes, so the gateway decides for each
-   * request what the sandbox may do. Throws for an unknown `keyId`.
+   * Password of git in a sandbox, for the git hosts behind the gateway. The token is constant, and
+   * all processes of the sandbox can read the token: the gateway authorizes each request. Throws
+   * for an unknown `keyId`.
    */
   gitToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'git', keyId);
   }
 
-  /** Whether the candidate is the sandbox's git token under any master key, in constant time. */
+  /** Whether the candidate is the sandbox's `gitToken` under any master key, in constant time. */
   acceptsGitToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
 
-  /** Constant token of a sandbox's agent for the gateway's tools. Throws for an unknown `keyId`. */
+  /** Token of an agent for the gateway's MCP tools, constant. Throws for an unknown `keyId`. */
   toolsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'tools', keyId);
   }
 
-  /** Whether the candidate is the tools token, as `acceptsGitToken` decides it. */
+  /** Whether the candidate is the sandbox's `toolsToken` under any master key, in constant time. */
   acceptsToolsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.toolsToken(sandboxUid, keyId));
   }
 
   /**
-   * Constant token of a sandbox's agent for its conversations' secrets at the gateway. Every
-   * process of the sandbox can read it, so the gateway decides each request. Throws for an unknown
-   * `keyId`.
+   * Constant token with which an agent reads the secrets of its conversations from the gateway. All
+   * processes of the sandbox can read the token: the gateway authorizes each request. Throws for an
+   * unknown `keyId`.
    */
   secretsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secrets', keyId);
   }
 
-  /** Whether the candidate is the sandbox's secrets token under any master key; constant time. */
+  /** Whether the candidate is the sandbox's `secretsToken` under any master key; constant time. */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
   }
@@ -286,29 +284,29 @@ export class SandboxKeys {
       throw new Error(
         `the sandbox was made under the master key ${keyId}, which is not among those given`,
       );
-    // An empty UID would give all sandboxes the same keys.
+    // An empty UID would give the same keys to all sandboxes.
     if (sandboxUid === '') throw new Error('a sandbox uid is needed');
     return createHmac('sha256', masterKey).update(`${sandboxUid}/${purpose}`).digest('base64url');
   }
 }
 
-/** A provider contains no separator, so that two scopes never have the same text. */
+/** The name of a provider has no slash, so that two different inputs never give the same text. */
 const ticketMac = (key: string, { provider, repository }: RepositoryAddress, end: string): string =>
   createHmac('sha256', key).update(`${end}/${provider}/${repository}`).digest('base64url');
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 const referenceLength = 16;
-/** Reference to an API key within a session key: 96 bits of a hash of its UID. Not secret. */
+/** Part of a session key that names its API key: 96 bits of a hash of the UID. Not secret. */
 export const sessionReferenceOf = (apiKeyUid: string): string =>
   createHash('sha256').update(apiKeyUid).digest('base64url').slice(0, referenceLength);
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
-/** The input has no slash, unlike those of sandboxes, so that no sandbox's key equals this one. */
+/** The input has no slash, unlike those of sandboxes' keys: this key differs from all of them. */
 const notificationKeyOf = (masterKey: KeyObject): string =>
   createHmac('sha256', masterKey).update('notifications').digest('base64url');
 
-/** HKDF, unlike the derivations of sandboxes' keys, so that none of them gives the same key. */
+/** HKDF gives another key than the HMACs above, whatever their input is. */
 const sealKeyOf = (masterKey: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', masterKey, '', 'owner-settings/v1', 32));
 

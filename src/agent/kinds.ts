@@ -15,7 +15,7 @@ import type { SandboxKeys } from './keys.ts';
 
 export const defaultAgentPort = 8000;
 
-/** Endpoint of a sandbox's agent by the resource alone; undefined while no pod has an address. */
+/** Endpoint of a sandbox's agent; undefined while the status has no valid pod IP. */
 export function agentEndpointOf(
   sandbox: Sandbox,
   keys: Pick<SandboxKeys, 'sessionKey'>,
@@ -29,7 +29,7 @@ export function agentEndpointOf(
   };
 }
 
-/** Forwards each call to the client of the endpoint's kind, with the guarantees of that client. */
+/** Forwards each call to the client for the kind of the endpoint, whose guarantees apply. */
 export class ClientOfKinds implements AgentClient {
   readonly #clients: ReadonlyMap<AgentKind, AgentClient>;
 
@@ -71,7 +71,7 @@ export class ClientOfKinds implements AgentClient {
       const call = client[name] as (...given: readonly unknown[]) => unknown;
       return call.call(client, endpoint, ...rest);
     };
-    // The compiler does not relate the parameters of a method to those of the method of its name.
+    // TypeScript does not relate the parameters of `forward` to those of the method `name`.
     return forward as AgentClient[K];
   }
 
@@ -89,7 +89,7 @@ export const createAgentClient = (): ClientOfKinds =>
     new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])),
   );
 
-/** Kind of a sandbox's agent: that of its first pod, or before that the template's. */
+/** Kind of the agent in the status, which the first pod sets; before that, the template's. */
 export const agentKindOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,
@@ -100,9 +100,7 @@ export const keepsQuestions = (
   { keepsQuestions: isReported = false }: Pick<AgentConversation, 'keepsQuestions'>,
 ): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
-/**
- * Agent name of kind `acp` by the rule of `agentKindOf`; undefined for commands and other kinds.
- */
+/** Name of an `acp` agent; undefined with a command. The status takes precedence. */
 export const agentNameOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 
 /**
- * Notification from a gateway to the operators that an agent has reported a change. The leader only
- * polls the agent sooner, so that a notification may be lost, late, repeated or wrong.
+ * A gateway tells the operators that an agent has reported a change. The leader only polls the
+ * agent sooner, so a notification may be lost, late, repeated or wrong.
  */
 export interface AgentNotification {
   readonly namespace: string;
   readonly sandbox: string;
-  /** 32 hex digits. Absent: any conversation of the sandbox. */
+  /** 32 hex digits. Absent: any conversation of the sandbox may have changed. */
   readonly conversationId?: string | undefined;
 }
 

@@ -26,12 +26,12 @@ export interface OpenHandsApiOptions {
   readonly keepAlive?: KeepAlive | undefined;
 }
 
-/** Maximum pages of one list; a hostile agent may send pages without end. */
+/** Maximum pages of one list. A hostile agent may send pages without end. */
 export const maxPages = 20;
-/** Maximum bytes of a page; a hostile agent's page blocks all others for at most a second. */
+/** Maximum bytes of a page. Parsing a page of this size blocks the process for at most a second. */
 export const maxPageBytes = 4 * 1024 * 1024;
 
-/** Calls to the agent-server, and lists of pages. Throws `AgentError`. */
+/** HTTP calls to openhands-agent-server. Throws `AgentError`. */
 export class OpenHandsApi {
   readonly #http: AgentHttp;
   readonly #timeoutMs: number;
@@ -41,7 +41,7 @@ export class OpenHandsApi {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** A call without the session key. */
+  /** Sends a request without the session key. */
   open<T>(
     { baseUrl }: AgentEndpoint,
     { signal }: AgentCallOptions = {},
@@ -69,7 +69,7 @@ export class OpenHandsApi {
     return (await this.call(endpoint, options, call)).body;
   }
 
-  /** A request whose answer has no content but its success. */
+  /** Sends a request whose answer has no content to read. */
   async post(
     endpoint: AgentEndpoint,
     options: AgentCallOptions | undefined,
@@ -80,7 +80,7 @@ export class OpenHandsApi {
     await this.call(endpoint, options, { ...details, method: 'POST', path, answer });
   }
 
-  /** Answers the question whether the pending actions of a conversation may be executed. */
+  /** Approves or rejects the pending tool calls of a conversation. */
   respond(
     endpoint: AgentEndpoint,
     options: AgentCallOptions | undefined,
@@ -91,7 +91,7 @@ export class OpenHandsApi {
     return this.post(endpoint, options, path, { body: answer });
   }
 
-  /** The JSON of the agent, not validated. The caller reads or destroys the stream. */
+  /** JSON of the agent, not validated. The caller reads or destroys the stream. */
   stream(
     endpoint: AgentEndpoint,
     { signal }: AgentCallOptions,
@@ -117,9 +117,9 @@ export class OpenHandsApi {
   }
 
   /**
-   * Returns the items of up to 20 pages within one deadline. The list ends with the first page that
-   * `isEnough`, and with a page whose next page was read before: an agent that does not know a page
-   * id silently restarts from the first page.
+   * Returns the items of up to 20 pages within one deadline. The list ends after a page that is
+   * enough for `isEnough`, and before a page that was read already: an agent that does not know a
+   * page id restarts at the first page without an error.
    */
   async pages<T>(
     endpoint: AgentEndpoint,
@@ -148,7 +148,7 @@ export class OpenHandsApi {
       }
       return items;
     } catch (error) {
-      // The deadline of all pages has passed; the caller has not aborted.
+      // The deadline of all pages has passed. The caller has not aborted.
       if (!isAgentError(error, 'aborted') || !deadline.hasPassed) throw error;
       const text = `The agent did not answer within ${this.#timeoutMs / 1000} s.`;
       throw new AgentError('timeout', text, { cause: error });
@@ -164,7 +164,7 @@ export class OpenHandsApi {
 
 const keyOf = ({ sessionKey }: AgentEndpoint) => ({ 'x-session-api-key': sessionKey });
 
-/** Throws for a text that is no UUID: users choose names, which must not change the path. */
+/** Throws for a text that is no UUID: users choose the name, which must not change the path. */
 export function pathOf(id: string): string {
   return `/api/conversations/${dashedUuid(hexOf(id))}`;
 }
@@ -175,7 +175,7 @@ export function hexOf(id: string): string {
   return hex;
 }
 
-/** Calls of the gateway to an agent for a person. Throws `AgentError`. */
+/** Calls of the gateway to an agent on behalf of a person. Throws `AgentError`. */
 export class AgentControl {
   readonly #api: OpenHandsApi;
 
@@ -183,7 +183,7 @@ export class AgentControl {
     this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
   }
 
-  /** Kills the running tool call and pauses the run; nothing happens when nothing runs. */
+  /** Kills the running tool call and pauses the run. Without a run, the call has no effect. */
   interrupt(endpoint: AgentEndpoint, id: string, signal: AbortSignal): Promise<void> {
     return this.#api.post(endpoint, { signal }, `${pathOf(id)}/interrupt`);
   }

@@ -34,13 +34,13 @@ import { isRejected, openQuestion } from './openhands-questions.ts';
 import * as wire from './wire.ts';
 
 const defaults = {
-  /** Deadline of quick calls in milliseconds. */
+  /** Deadline of quick calls, in milliseconds. */
   timeoutMs: 10_000,
   /** Deadline of calls that wait for a running tool call, in milliseconds. */
   slowTimeoutMs: 300_000,
-  /** Deadline of a conversation's creation in milliseconds: on a busy machine it takes seconds. */
+  /** Deadline for creating a conversation, in milliseconds: a busy machine takes seconds. */
   createTimeoutMs: 30_000,
-  /** Grace beyond a command's own time-out, in milliseconds. */
+  /** Time that the agent gets beyond the time-out of a command, in milliseconds. */
   commandSlackMs: 5000,
   connectTimeoutMs: 3000,
   /** Monotonic clock in milliseconds. */
@@ -54,12 +54,12 @@ export type OpenHandsClientOptions = Partial<typeof defaults> & {
 
 const defaultReason = 'The user has rejected this action.';
 const probeTimeoutMs = 3000;
-/** Maximum bytes of a readiness answer; the operator probes a starting agent ten times a second. */
+/** Maximum bytes of a probe's answer. The operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
-/** Maximum bytes of a conversation: 7000 model calls of 265 bytes; many agents answer at once. */
+/** Maximum bytes of a conversation: 7000 model calls of 265 bytes. Many agents answer at once. */
 const maxConversationBytes = 2 * 1024 * 1024;
-/** Maximum characters of the name that an agent gives itself. */
+/** Maximum characters of the display name that an agent reports. */
 const maxTitleLength = 64;
 /** Maximum messages of a page, because each may be large. */
 const messagesPerPage = 10;
@@ -67,8 +67,7 @@ const conversationsPerPage = 20;
 const fromUser = { kind: 'MessageEvent', source: 'user' };
 
 /**
- * Client for the protocol of openhands-agent-server (1.58) and of the reference agent.
- * `AgentClient` states the guarantees of each method.
+ * Protocol of openhands-agent-server (1.58). `AgentClient` states the guarantees of each method.
  */
 export class OpenHandsClient implements AgentClient {
   protected readonly api: OpenHandsApi;
@@ -91,7 +90,7 @@ export class OpenHandsClient implements AgentClient {
       const { body } = await this.api
         .open(endpoint, options, { ...call, path: '/api/init', answer: wire.initStateSchema })
         .catch(async (error: unknown) => {
-          // An agent that does not know this path has its keys from its environment.
+          // An agent without this path has its keys from its environment.
           if (!isAgentError(error, 'not-found')) throw error;
           await isReady();
           return { body: { state: 'ready' } };
@@ -109,10 +108,10 @@ export class OpenHandsClient implements AgentClient {
       const { body } = await this.api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
-        // The session key shows whether the agent has these keys already.
+        // A second request does no harm: the session key shows whether the agent has these keys.
         repeatable: true,
         headers: { 'x-init-api-key': init.bootstrapKey },
-        // This path rejects unknown fields, unlike all others.
+        // Unlike all other paths, this one rejects unknown fields.
         body: {
           session_api_keys: [init.sessionKey],
           secret_key: init.secretKey,
@@ -125,8 +124,8 @@ export class OpenHandsClient implements AgentClient {
       });
       return { title: plainText(body.title ?? '', maxTitleLength).trim() || undefined };
     } catch (error) {
-      // 400: ready already. 401: ready, and the bootstrap key is replaced, or the key is wrong.
-      // 404: no deferred mode.
+      // 400: the agent is ready already. 401: the agent is ready and has replaced the bootstrap
+      // key, or the key is wrong. 404: the agent has its keys from its environment.
       if (!isAgentError(error, 'refused', 'unauthorized', 'not-found')) throw error;
       await this.#verifySessionKey({ baseUrl, sessionKey: init.sessionKey }, options, error);
       return undefined;
@@ -195,7 +194,7 @@ export class OpenHandsClient implements AgentClient {
     try {
       await this.api.post(endpoint, options, `${pathOf(id)}/run`);
     } catch (error) {
-      // The conversation is running already.
+      // 409 means that the conversation runs already.
       if (!(error instanceof AgentError && error.status === 409)) throw error;
     }
   }
@@ -217,7 +216,7 @@ export class OpenHandsClient implements AgentClient {
       });
       return { started: run };
     } catch (error) {
-      // "Message saved, but …": too many runs. Sending it again would store it twice.
+      // 429: the agent has stored the message. A second request would store the message twice.
       if (run && error instanceof AgentError && error.status === 429) return { started: false };
       throw error;
     }
@@ -249,9 +248,9 @@ export class OpenHandsClient implements AgentClient {
       limit: messagesPerPage,
       ...(after === undefined ? {} : { timestamp__gte: after.timestamp }),
     });
-    // Unique ids, because an agent that restarts a list repeats messages.
+    // An agent that restarts its list repeats messages.
     const messages = [...new Map(items.map((item) => [item.id, userMessageOf(item)])).values()];
-    // The order of the agent decides, because its times may be equal.
+    // Messages may have the same time, so the order of the agent decides which ones are later.
     return messages.slice(messages.findIndex((message) => message.id === after?.id) + 1);
   }
 
@@ -276,7 +275,7 @@ export class OpenHandsClient implements AgentClient {
     const answer = wire.serverInfoSchema;
     const call = { method: 'GET', path: '/server_info', answer } as const;
     const { title } = (await this.api.open(endpoint, options, call)).body;
-    // The reference agent works without a model.
+    // The reference agent, which works without a model, has another title.
     return { needsModel: title === 'OpenHands Agent Server' };
   }
 
@@ -298,7 +297,7 @@ export class OpenHandsClient implements AgentClient {
     { questionId, accept, reason = defaultReason }: AgentAnswer,
     options?: AgentCallOptions,
   ): Promise<void> {
-    // The protocol has no id of a question: an answer is for the actions that wait when it arrives.
+    // The protocol has no id of a question: the agent applies an answer to all pending actions.
     const asked = await this.question(endpoint, id, options);
     if (asked?.id !== questionId) throw new AgentError('refused', 'The agent asks no longer.');
     await this.api.respond(endpoint, options, id, accept ? { accept } : { accept, reason });
@@ -340,7 +339,7 @@ export class OpenHandsClient implements AgentClient {
     const query = { status, limit: conversationsPerPage };
     const answer = wire.conversationPageSchema;
     const items = await this.api.pages(endpoint, options, path, answer, query);
-    // An agent that ignores the filter must not make idle conversations count as running.
+    // An agent may ignore the filter, and idle conversations must not count as running.
     return items.filter(({ execution_status }) => execution_status === status);
   }
 
@@ -352,7 +351,7 @@ export class OpenHandsClient implements AgentClient {
     try {
       await this.api.get(endpoint, options, '/api/conversations/count', wire.countSchema);
     } catch (error) {
-      // The agent is still dormant: the rejected init call is the cause.
+      // The agent is still dormant, so the error of the `initialise` call is the one to report.
       throw isAgentError(error, 'dormant') ? cause : error;
     }
   }

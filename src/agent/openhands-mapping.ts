@@ -47,23 +47,23 @@ export const contentOf = (content: readonly AgentContent[]): readonly object[] =
       : { type: 'text', text: part.text ?? '' },
   );
 
-/** Tag of an agent's conversation with the UID of its Conversation resource. */
+/** Name of the tag that has the UID of the Conversation in an agent's conversation. */
 export const uidTag = 'uid';
 
-/** Fields that are undefined are absent in the JSON of a request. */
+/** The JSON of the request leaves out undefined fields. */
 export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
   model,
   base_url: baseUrl,
   api_key: apiKey,
 });
 
-/** An agent that can not reach a server works without its tools. */
+/** The agent ignores an unreachable MCP server, and works without the tools of that server. */
 const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefined =>
   servers.length === 0
     ? undefined
     : Object.fromEntries(servers.map(({ name, ...server }) => [name, server]));
 
-/** Takes risks from the model; otherwise all are unknown, and ConfirmRisky asks at every step. */
+/** The model rates risks. Otherwise all are unknown, and ConfirmRisky asks at every step. */
 const analyzerOf = (policy: ConfirmationPolicy | undefined): object | undefined =>
   policy === 'ConfirmRisky' ? { kind: 'LLMSecurityAnalyzer' } : undefined;
 
@@ -116,7 +116,7 @@ export const webhookOf = (webhook: AgentWebhook): object => ({
   max_batch_bytes: webhook.maxBatchBytes,
 });
 
-/** Throws `malformed` for an answer about another conversation. */
+/** Throws `malformed` if the answer is about another conversation. */
 export function conversationOf(info: ConversationInfo, wantedId: string): AgentConversation {
   const status = info.execution_status;
   const id = parseUuid(info.id);
@@ -137,7 +137,7 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
   };
 }
 
-/** Conversations in the order of the requested ids; the agent answers null for an unknown one. */
+/** Conversations in the order of `ids`. The agent answers null for an unknown conversation. */
 export function conversationsOf(
   infos: readonly (ConversationInfo | null)[],
   ids: readonly string[],
@@ -179,11 +179,11 @@ function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
-/** Undefined for a text that is no time or that no API server stores. */
+/** Undefined for a text that is no RFC 3339 time: the API server would refuse such a text. */
 const timeOf = (text: string | null | undefined): string | undefined =>
   text != null && rfc3339.test(text) && Number.isFinite(Date.parse(text)) ? text : undefined;
 
-/** Maximum cost in US dollars; bounds the digits of the stored number. */
+/** Maximum cost in US dollars, which bounds the digits of the stored number. */
 const maxCost = 1e12;
 
 export const failureOf = ({
@@ -204,7 +204,7 @@ export const secretsOf = ({
   ...mcpServers.flatMap((server) => Object.values('url' in server ? server.headers : server.env)),
 ];
 
-/** A timed-out command has exit code -1 after its whole time-out, and no other mark. */
+/** The agent reports a time-out only as exit code -1, so the time that the call took decides. */
 export function commandResultOf(
   output: z.output<typeof commandOutputSchema>,
   { tookMs, timeoutSeconds }: { readonly tookMs: number; readonly timeoutSeconds: number },
@@ -231,10 +231,10 @@ export const userMessageOf = ({
   text: llm_message.content.map(({ text }) => text ?? '').join('\n'),
 });
 
-/** Maximum time between the status and the error of a failed run, which come in either order. */
+/** Maximum time between the two events of a failed run: its status `error` and its error. */
 const oneGoMs = 1_000;
 
-/** Whether an update is a later run or failure. Both times are of one clock, without a zone. */
+/** Whether a status event is of a later run or failure. Both times have one clock and no zone. */
 export const isStartOrFailureAfter =
   (since: string) =>
   ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>
@@ -242,7 +242,7 @@ export const isStartOrFailureAfter =
     (value === 'running' ||
       (value === 'error' && Date.parse(`${timestamp}Z`) - Date.parse(`${since}Z`) > oneGoMs));
 
-/** Maximum time within which a create call may still add the conversation's first message. */
+/** Maximum time in which the agent may add the first message to a new conversation. */
 const createSettleMs = 3000;
 
 type Client = Pick<AgentClient, 'conversation' | 'sendMessage' | 'serverInfo' | 'userMessages'>;
@@ -254,7 +254,7 @@ interface Creation {
   readonly options: AgentCallOptions | undefined;
 }
 
-/** The call `createConversation` of `AgentClient`. */
+/** Implements `AgentClient.createConversation`. */
 export async function create(
   client: Client,
   api: OpenHandsApi,
@@ -263,7 +263,7 @@ export async function create(
   const { endpoint, conversation, timeoutMs, options } = creation;
   const { message, id } = conversation;
   await assertAble(client, api, creation);
-  // An initial message always starts a run; a message with `run: false` needs a call of its own.
+  // An initial message always starts a run. A message with `run: false` needs a second call.
   const runs = message !== undefined && message.run !== false;
   const answer = await api.call(endpoint, options, {
     method: 'POST',
@@ -278,10 +278,10 @@ export async function create(
   if (!created) assertSameUid(answer, conversation.uid);
   const status = conversationOf(answer.body, id);
   if (message === undefined || (created && runs)) return { created, status };
-  // 200: the conversation existed before, perhaps by a call whose answer was lost or was a 500. The
-  // agent ignores the body and its message.
+  // 200: the conversation existed before, for example because the answer to an earlier call was
+  // lost. The agent has then ignored the body with its message.
   if (!created) {
-    // The events decide, because the stored snapshot may lag behind them.
+    // The events tell whether a message exists, because the stored status may be older.
     const hasMessage =
       status.lastUserMessageId !== undefined ||
       (await client.userMessages(endpoint, id, 1, options)).length > 0;
@@ -294,9 +294,9 @@ export async function create(
 }
 
 /**
- * Checks model and tools before the agent does: an agent server without a model takes a default one
- * without a key and retries for two minutes, and answers an unknown tool by a 500 that leaves a
- * conversation without a message.
+ * Checks model and tools before the agent does. Without a model, openhands-agent-server uses a
+ * default model without a key and retries for two minutes. For an unknown tool, the server answers
+ * 500 and leaves a conversation without a message.
  */
 async function assertAble(
   client: Client,
@@ -311,7 +311,7 @@ async function assertAble(
   if (missing.length > 0) throw new AgentError('refused', `It has no tool ${missing.join(', ')}.`);
 }
 
-/** Throws when the agent has the conversation of another resource under the same id. */
+/** Throws if the agent has a conversation with this id for another Conversation resource. */
 function assertSameUid(
   { body, status }: AgentAnswer<wire.ConversationInfo>,
   uid: string | undefined,
@@ -323,7 +323,7 @@ function assertSameUid(
   }
 }
 
-/** Compares times of the agent's clock. An unknown one counts as old: no start waits forever. */
+/** Compares times of the agent's clock. An unknown time counts as old: no caller waits forever. */
 function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): boolean {
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;

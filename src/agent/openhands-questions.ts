@@ -14,17 +14,17 @@ import {
 export interface RecentActions {
   readonly conversation: Pick<AgentConversation, 'executionStatus'> &
     Partial<Pick<AgentConversation, 'updatedAt'>>;
-  /** Newest first, at least down to the newest one of an earlier response. */
+  /** Newest first, at least down to the newest action of an earlier response of the model. */
   readonly actions: readonly ActionEvent[];
-  /** Whether older actions may wait as well. */
+  /** Whether unread older actions may wait for an answer, too. */
   readonly hasMore?: boolean;
-  /** Reason why no older action could be read. */
+  /** Reason why older actions could not be read. */
   readonly problem?: string;
 }
 
-/** Maximum actions of a page; a model seldom requests more at once. */
+/** Maximum actions of a page. A model rarely requests more in one response. */
 const actionsPerPage = 20;
-/** Maximum reads of a conversation that changes between them. */
+/** Maximum attempts to read a conversation that changes during each attempt. */
 const maxAttempts = 5;
 
 const options: readonly ApprovalOption[] = [
@@ -32,7 +32,7 @@ const options: readonly ApprovalOption[] = [
   { id: 'reject', name: 'Reject', kind: 'reject_once' },
 ];
 
-/** Reads the open question. Throws `AgentError`. */
+/** Reads the open request of the agent for an approval of tool calls. Throws `AgentError`. */
 export async function openQuestion(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -45,7 +45,7 @@ export async function openQuestion(
     if (before.executionStatus !== 'waiting_for_confirmation') return undefined;
     const recent = await recentActions(api, endpoint, id, callOptions);
     const conversation = await read();
-    // The actions belong to the status only if nothing has changed between the two reads.
+    // If the conversation has changed between the two reads, the actions may not match its status.
     if (conversation.updatedAt === before.updatedAt) return questionOf({ conversation, ...recent });
     if (attempt === maxAttempts)
       throw new AgentError('busy', 'The conversation changes too fast to be read.');
@@ -53,7 +53,7 @@ export async function openQuestion(
   }
 }
 
-/** Reads the newest actions, one by one where a page of them is too large, as far as possible. */
+/** Reads the newest actions in pages. If a page is too large, reads the actions one by one. */
 async function recentActions(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -87,11 +87,11 @@ async function recentActions(
   return recent.problem === undefined ? recent : read(1);
 }
 
-/** Whether the model has requested both actions at once. */
+/** Whether both actions come from the same response of the model. */
 const isOfResponse = (action: ActionEvent, other: ActionEvent | undefined): boolean =>
   action.llm_response_id === other?.llm_response_id;
 
-/** The actions that wait for an answer, oldest first: those of the model's last response. */
+/** The actions that wait for an answer, oldest first. All belong to the last model response. */
 export function pendingActions({ conversation, actions }: RecentActions): readonly ActionEvent[] {
   const [last] = actions;
   if (conversation.executionStatus !== 'waiting_for_confirmation' || last === undefined) return [];
@@ -101,9 +101,9 @@ export function pendingActions({ conversation, actions }: RecentActions): readon
 }
 
 /**
- * The question about all pending actions; undefined where nothing waits. Its id is made of that of
- * the last action and of the calls, so that an answer never counts for other calls. Actions that
- * could not be read are a question as well: a person can reject them.
+ * The question about all pending actions; undefined without such actions. The id contains the id of
+ * the last action and a hash of the calls, so that an answer never counts for other calls.
+ * Unreadable actions are a question too, so that a person can reject them.
  */
 export function questionOf(recent: RecentActions): AgentQuestion | undefined {
   const { conversation, actions, hasMore = false, problem } = recent;
@@ -141,13 +141,13 @@ export function questionOf(recent: RecentActions): AgentQuestion | undefined {
   };
 }
 
-/** An id that a resource can hold, whatever text the agent uses for its actions. */
+/** Valid as an id in a resource, whatever id the agent gives its action. */
 const questionIdOf = (actionId: string, callHash: string): string =>
   `${storableId(actionId)}.${callHash.slice(0, 12)}`;
 const storableId = (actionId: string): string =>
   /^[\x21-\x7e]{1,64}$/.test(actionId) ? actionId : callHashOf(actionId).slice(0, 32);
 
-/** Whether the last action of a question is among the twenty latest rejections. */
+/** Whether the last action of the question is among the latest 20 rejections. */
 export async function isRejected(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -168,7 +168,7 @@ export async function isRejected(
   );
 }
 
-/** Hash of a call by its tool and input, whatever its id is. */
+/** Hash of a tool call's content, such as its tool and input. The call's id is not included. */
 export const callHashOf = (call: unknown): string =>
   createHash('sha256').update(JSON.stringify(call)).digest('hex');
 

@@ -6,12 +6,12 @@ import { failureOf, isStartOrFailureAfter } from './openhands-mapping.ts';
 import { eventKindOf, isFailureCode, isLastMessage } from './event-kinds.ts';
 import * as wire from './wire.ts';
 
-/** Maximum events of a read: the last step of a run with its state updates, and some before. */
+/** Maximum events of one read. They cover the last step of a run and its state updates. */
 const maxEvents = 20;
-/** Maximum bytes of these events; many runs may end at the same time. */
+/** Maximum bytes of these events. Many runs may end at the same time. */
 const maxBytes = 1024 * 1024;
 
-/** Result since the last user message, from one page of newest events. Throws `AgentError`. */
+/** Result since the last user message, by one page of the newest events. Throws `AgentError`. */
 export async function lastResult(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -25,7 +25,7 @@ export async function lastResult(
     recentEventsSchema,
     { query: { sort_order: 'TIMESTAMP_DESC', limit: maxEvents }, maxBodyBytes: maxBytes },
   );
-  // Only the reference agent works without a model; agents behind the bridge name their own.
+  // Without a model only the reference agent works. Agents of kind `acp` have models of their own.
   const hasModel =
     endpoint.kind === 'acp' ||
     conversation.metrics !== undefined ||
@@ -33,7 +33,7 @@ export async function lastResult(
   return resultOf(items, hasModel);
 }
 
-/** Result by the events (newest first); undefined where nothing has happened. */
+/** Result by the events, newest first; undefined if the agent has done nothing. */
 export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): RunResult | undefined {
   const message = newest.findIndex(
     ({ kind, source }) => kind === 'MessageEvent' && source === 'user',
@@ -42,7 +42,7 @@ export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): Run
   const words = events.map(wordsOf).find((text) => text !== '');
   const called = events.find((event) => outcomeOf(event) !== undefined);
   const outcome = called && outcomeOf(called);
-  // A call that a person has rejected is reported as one that has failed.
+  // A call that a person rejects also has an event that reports its failure.
   const isRejected = events.some(
     (event) =>
       eventKindOf(event)?.result === 'rejected' &&
@@ -64,13 +64,13 @@ export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): Run
   };
 }
 
-/** Observations of actions that are no tool calls: the agent's last message, and its thoughts. */
+/** Results of actions that are no tool calls: the final message of the agent, and its thoughts. */
 const noTools: ReadonlySet<unknown> = new Set(['FinishObservation', 'ThinkObservation']);
 
 const isCall = ({ kind, action }: RecentEvent): boolean =>
   kind === 'ACPToolCallEvent' || (kind === 'ActionEvent' && !isLastMessage(action?.kind));
 
-/** Text that the agent itself says in an event; empty for other events. */
+/** Text that the agent says in an event; empty if the event has none. */
 function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): string {
   if (kind === 'ActionEvent' && isLastMessage(action?.kind)) return (action?.message ?? '').trim();
   if (kind !== 'MessageEvent' || source !== 'agent') return '';
@@ -80,7 +80,7 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
     .trim();
 }
 
-/** Error of OpenHands, and of agents behind the bridge, for a call that a pause has ended. */
+/** Beginning of the error that agents report for a call which a pause has interrupted. */
 const interrupted = 'Tool call interrupted before completion.';
 
 function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {
@@ -92,7 +92,7 @@ function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefin
         ? 'failed'
         : 'done';
     case 'failed':
-      // A pause has ended the call, which is no failure of the tool.
+      // An interruption by a pause is no failure of the tool.
       return error?.startsWith(interrupted) === true ? 'done' : 'failed';
     case 'rejected':
       return 'rejected';
@@ -102,7 +102,7 @@ function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefin
   }
 }
 
-/** Failure of the last run; undefined when the agent reports none. Throws `AgentError`. */
+/** Error of the last run; undefined if the agent reports none. Throws `AgentError`. */
 export async function lastFailure(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -116,8 +116,8 @@ export async function lastFailure(
   });
   const [event] = items;
   if (event === undefined) return undefined;
-  // An error older than the last start of a run belongs to an earlier run. An error older than the
-  // failure belongs to the generation of the title, which does not end the run.
+  // If a run has started after the error, the error belongs to an earlier run. If a run has failed
+  // after the error, the error is that of a title's generation, which does not end a run.
   const isLater = isStartOrFailureAfter(event.timestamp);
   const since = {
     kind: 'ConversationStateUpdateEvent',

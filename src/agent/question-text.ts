@@ -11,58 +11,58 @@ import {
 } from '../resources/approval.ts';
 
 /**
- * The text of a question, for people: the same one over REST, on the page, in kubectl and in
- * Events. Pure.
+ * This file writes the text that asks a person to approve an action of an agent. REST, the page,
+ * kubectl and Events show the same text. All functions are pure.
  */
 
 export interface AskedCall {
   readonly tool: string | undefined;
   readonly kind: ApprovalKind;
-  /** Arguments of the tool, as parsed JSON; undefined where the agent sends none. */
+  /** Arguments of the tool, as parsed JSON; undefined if the agent sends none. */
   readonly input: unknown;
-  /** Description of the call by the model, which may be false. */
+  /** Description of the call by the model. The description may be false. */
   readonly words?: string | undefined;
 }
 
 export interface AskedCalls {
-  /** Calls that run on approval, in their order; empty where none could be read. */
+  /** Tool calls that run after an approval, in this order; empty if none could be read. */
   readonly calls: readonly AskedCall[];
-  /** Whether `calls` are all of them, with their whole arguments. */
+  /** Whether `calls` are all calls, with complete arguments. */
   readonly isWhole: boolean;
-  /** Reason why `isWhole` is false, as a part of a sentence. */
+  /** Reason why `isWhole` is false, as a clause: "the rest can not be shown". */
   readonly why?: string | undefined;
-  /** Mark of the agent for removed secrets, which no other text of the agent contains. */
+  /** Text by which the agent replaces secrets. No other text of the agent contains this text. */
   readonly hidden?: string | undefined;
-  /** Possible answers, whose names are texts of the agent. */
+  /** Possible answers. Their names come from the agent. */
   readonly options?: readonly ApprovalOption[];
 }
 
 export interface QuestionText {
-  /** The first call, on one line. */
+  /** The first call on one line, and the number of further calls. */
   readonly title: string;
-  /** Names of the tools, on one line. */
+  /** Names of the tools on one line. */
   readonly tool: string;
-  /** All calls, or the head and the tail of their text. */
+  /** All calls, or the beginning and the end of their text. */
   readonly summary: string;
-  /** All calls where `summary` is a part of their text; else empty. */
+  /** All calls if they do not fit into `summary`, else empty. */
   readonly text: string;
-  /** Whether `text`, or `summary` where that is empty, is the text of all calls. */
+  /** Whether `text` (or `summary`, if `text` is empty) contains all calls. */
   readonly complete: boolean;
-  /** The options with names on one line. */
+  /** The possible answers, each with a name on one line. */
   readonly options: ApprovalOption[];
 }
 
-/** Maximum characters of a summary in caches: at most 8 KiB, with up to three bytes each. */
+/** Maximum characters of a summary, which then has at most 8 KiB: 3 bytes per character. */
 const maxSummary = 2_600;
 /**
- * Maximum characters that are rendered of each end of a text, more than a question shows. A hostile
- * agent's calls of many megabytes would otherwise block the operator for minutes.
+ * Maximum characters that are rendered at each end of a text, more than a question shows. Without
+ * this limit, calls of many megabytes from a hostile agent would block the operator for minutes.
  */
 const maxEnd = maxApprovalText;
-/** Maximum arguments with lines of their own; a question cannot show more. */
+/** Maximum arguments that get a line each. The text of a question has no room for more. */
 const maxArguments = maxApprovalText / '\na: '.length;
 
-/** Characters without a glyph, those that change the direction of text, and the marks of texts. */
+/** Invisible characters, characters that change the direction of text, and the marks ⏎ ⟨ ⟩ … . */
 const special = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800⏎⟨⟩…]/gu;
 const specialOrBackslash = new RegExp(`\\\\|${special.source}`, special.flags);
 
@@ -74,7 +74,7 @@ function escapeOf(character: string): string {
   return escapes[character] ?? (code < 0x100 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`);
 }
 
-/** Text with its line feeds kept, each marked and followed by two spaces. */
+/** Escapes a text. Each line feed becomes ⏎, a line feed and two spaces. */
 const lines = (text: string): string =>
   text.replace(specialOrBackslash, (character) =>
     character === '\n' ? '⏎\n  ' : escapeOf(character),
@@ -82,7 +82,7 @@ const lines = (text: string): string =>
 
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
-/** Secrets to hide in one spelling: as they are, or as in JSON. */
+/** A list of secrets to hide, all in plain text or all in the escaped form of JSON strings. */
 class Hidden {
   readonly secrets: readonly NamedSecret[];
   readonly finder: TextFinder;
@@ -94,7 +94,7 @@ class Hidden {
     this.#longest = secrets.reduce((longest, { value }) => Math.max(longest, value.length), 0);
   }
 
-  /** Offsets in a long text where its beginning ends and its end begins, both within no secret. */
+  /** End of a long text's first part and start of its last part. Neither is within a secret. */
   endsOf(text: string): readonly [number, number] {
     const from = text.length - maxEnd;
     const before = Math.max(0, from - this.#longest);
@@ -108,10 +108,7 @@ class Hidden {
   }
 }
 
-/**
- * Text with a mark in place of each secret; `show` renders the rest. The mark of overlapping
- * secrets has the length of all of them.
- */
+/** Text with a mark for each secret, or for several that overlap; `show` renders the rest. */
 function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) => string): string {
   let shown = '';
   let from = 0;
@@ -125,7 +122,7 @@ function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) 
   return shown + show(text.slice(from));
 }
 
-/** Whether the value has arguments that can be shown one by one. */
+/** Whether the value is an object with few enough arguments for a line each. */
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' &&
   value !== null &&
@@ -133,17 +130,17 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   !isExactNumber(value) &&
   Object.keys(value).length <= maxArguments;
 
-/** Action types of OpenHands that belong to one tool each, whose name says as much. */
+/** Action types that add nothing to the name of the tool. */
 const actionKinds: ReadonlySet<unknown> = new Set(['FileEditorAction', 'MCPToolAction']);
 const commandKinds: ReadonlySet<unknown> = new Set(['TerminalAction', 'ExecuteBashAction']);
-/** Arguments that OpenHands adds to each command. */
+/** Default arguments that OpenHands adds to each command. */
 const commandDefaults: Readonly<Record<string, unknown>> = {
   is_input: false,
   reset: false,
   timeout: null,
 };
 
-/** The arguments without the type of the action and the defaults of OpenHands. */
+/** The arguments without the type of the action and without the defaults of OpenHands. */
 function withoutDefaults(input: unknown): unknown {
   if (!isObject(input)) return input;
   const { kind, ...others } = input;
@@ -156,7 +153,7 @@ function withoutDefaults(input: unknown): unknown {
 
 type Line = () => string;
 
-/** First lines, until they are together longer than `maxLength` characters. */
+/** The first lines, up to the one that exceeds `maxLength` characters in total. */
 function firstOf(rendered: Iterable<Line>, maxLength: number): readonly string[] {
   const shown: string[] = [];
   let length = 0;
@@ -169,7 +166,7 @@ function firstOf(rendered: Iterable<Line>, maxLength: number): readonly string[]
   return shown;
 }
 
-/** Renders texts, names and values of calls without the secrets. */
+/** Renders texts, names and values of calls, and hides the secrets in them. */
 class Renderer {
   readonly #secrets: Hidden;
   readonly #inJson: Hidden;
@@ -189,13 +186,13 @@ class Renderer {
     return this.#ends(text, this.#secrets, line);
   }
 
-  /** JSON, whose own escapes stay as they are. */
+  /** Renders the value as JSON, without a second escaping of its backslashes. */
   json(value: unknown): string {
     const text = JSON.stringify(value);
     return this.#ends(text, this.#inJson, (part) => part.replace(special, escapeOf));
   }
 
-  /** The whole text, or its ends with a mark in between where it is too long. */
+  /** The whole text, or for a text that is too long both ends with a mark between them. */
   #ends(text: string, hidden: Hidden, show: (text: string) => string): string {
     if (text.length <= 2 * maxEnd) return hiding(text, hidden, show);
     this.isTruncated = true;
@@ -205,9 +202,9 @@ class Renderer {
   }
 
   /**
-   * The lines of one call, each rendered by itself. Each argument is a line: `name: text` for a
-   * text, `name = JSON` for any other value. Other names than words are JSON, so that no name or
-   * value reads like another argument.
+   * The lines of one call, each rendered separately. An argument is `name: text` for a text, and
+   * `name = JSON` for any other value. A name with special characters is written as JSON, so that
+   * no name or value can imitate another argument.
    */
   call({ tool, input, words }: AskedCall, number: number, count: number): readonly Line[] {
     const head = `Call ${number} of ${count}`;
@@ -227,7 +224,7 @@ class Renderer {
     ];
   }
 
-  /** The call on one line. A command is shown as it is, with the names of other arguments. */
+  /** The call on one line. For a command: its text, and only the names of the other arguments. */
   title({ tool = 'tool', kind, input: given, words }: AskedCall): string {
     const input = withoutDefaults(given);
     if (typeof input === 'string') return this.line(input);
@@ -252,15 +249,15 @@ class Renderer {
 }
 
 /**
- * The texts of a question. Two questions whose calls differ never have the same whole text, unless
- * they differ in a secret alone.
- * @param secrets Values that no reader must see, none of them empty. Their names are shown.
+ * The texts of a question. Two questions with different calls never have the same whole text,
+ * unless only a secret differs.
+ * @param secrets Non-empty values that no reader may see. Readers see the names of the secrets.
  */
 export function questionTextOf(
   { calls, isWhole, why = 'the rest can not be shown', hidden, options = [] }: AskedCalls,
   secrets: readonly NamedSecret[],
 ): QuestionText {
-  // The agent's own mark for secrets does not say which secret it replaces.
+  // The agent's mark does not say which secret it replaces, so the mark has no name.
   const ofAgent = hidden === undefined ? [] : [{ name: '', value: hidden }];
   const renderer = new Renderer([...ofAgent, ...secrets]);
   const [first] = calls;
@@ -293,20 +290,20 @@ export function questionTextOf(
   };
 }
 
-/** `isPart`: the text itself lacks a part, so that the number is a minimum. */
+/** With `isPart` the text itself is incomplete, and `count` is a minimum. */
 const notShown = (count: number, { isPart = false } = {}): string =>
   `… ${isPart ? 'more than ' : ''}${count} characters not shown …`;
 
 const maxMark = notShown(Number.MAX_SAFE_INTEGER, { isPart: true }).length + 2;
 
-/** The beginning of a text, with a mark where it is not all of it. */
+/** The beginning of a text, with a mark in place of an omitted rest. */
 function head(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const kept = wholeCharacters(text.slice(0, maxLength - maxMark));
   return `${kept} ${notShown(text.length - kept.length, { isPart })}`;
 }
 
-/** The beginning and the end of a text, with a mark in between where that is not all of it. */
+/** The beginning and the end of a text, with a mark in place of an omitted middle part. */
 function headAndTail(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const room = maxLength - maxMark;
@@ -316,6 +313,6 @@ function headAndTail(text: string, maxLength: number, { isPart = false } = {}): 
   return `${first}\n${mark}\n${last}`;
 }
 
-/** The text without halves of surrogate pairs at its ends; it has no others. */
+/** Removes halves of surrogate pairs at both ends, where `slice` may leave them. */
 const wholeCharacters = (text: string): string =>
   text.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, '');

@@ -1,14 +1,11 @@
 import { TextFinder } from '@conversation-operator/base/text-finder';
 
-/** Minimum length of a secret; a shorter text also occurs in ordinary prose. */
+/** Minimum characters of a secret to hide. Shorter texts also occur in ordinary prose. */
 const minSecretLength = 6;
-/** Minimum length of a line of a secret. */
+/** Minimum characters of a line to hide. */
 const minLineLength = 8;
 
-/**
- * Texts to hide for secrets: each secret, then each line of those that have several, because
- * programs show parts of a text line by line. Short lines are left out.
- */
+/** Each secret, and each long line of a secret, because programs print a text line by line. */
 export const secretParts = (secrets: readonly string[]): readonly string[] => [
   ...secrets,
   ...secrets.flatMap((secret) => {
@@ -18,32 +15,32 @@ export const secretParts = (secrets: readonly string[]): readonly string[] => [
   }),
 ];
 
-/** The parts of the secrets that are long enough to be hidden. */
+/** The parts of the secrets that are long enough to hide. */
 export const hidable = (secrets: readonly string[]): readonly string[] =>
   [...new Set(secretParts(secrets))].filter(({ length }) => length >= minSecretLength);
 
-/** A value that no reader must see, and the name that readers know it by. */
+/** A value that no reader may see, and the name that readers see instead. */
 export interface NamedSecret {
   readonly name: string;
   readonly value: string;
 }
 
-/** The parts of the secrets that are long enough to be hidden; a line is named by its number. */
+/** The parts that are long enough to hide. A line has the name of its secret and its number. */
 export function hidableSecrets(secrets: readonly NamedSecret[]): readonly NamedSecret[] {
   const named = secrets.flatMap(({ name, value }) => {
     const parts = hidable([value]);
-    // Lines are counted as in an editor: lines too short to be hidden have numbers as well.
+    // Lines have the numbers of an editor, so short lines count as well.
     const lines = value.split(/\r\n|[\r\n]/).map((line) => line.trim());
     return parts.map((part, index) => ({
       name: index === 0 || parts.length === 2 ? name : `${name}, line ${lines.indexOf(part) + 1}`,
       value: part,
     }));
   });
-  // The first of several secrets with the same value gives the name.
+  // If several secrets have the same value, the first one gives the name.
   return [...new Map(named.toReversed().map((each) => [each.value, each])).values()].toReversed();
 }
 
-/** Returns a function that replaces each of the texts, none of which is empty, by a mark. */
+/** Returns a function that replaces each of the texts by the mark. No text may be empty. */
 export function replacing(texts: readonly string[], mark: string): (text: string) => string {
   const finder = new TextFinder(texts);
   return (text) => {
@@ -57,6 +54,6 @@ export function replacing(texts: readonly string[], mark: string): (text: string
   };
 }
 
-/** Returns the text without these secrets: model providers repeat the key that they reject. */
+/** Removes the secrets. Error messages of model providers may contain the key that they reject. */
 export const withoutSecrets = (text: string, secrets: readonly string[]): string =>
   replacing(hidable(secrets), '<redacted>')(text);

@@ -4,25 +4,25 @@ import type { SandboxKeys } from './keys.ts';
 import { z } from 'zod';
 
 /**
- * Place of a sealed text. A text opens in its own place only: a copy of the text in the object of
- * another owner, or under another name, stays closed.
+ * Owner and name of a secret. An encrypted text can be decrypted only with the same values: a copy
+ * of the text in the object of another owner, or under another name, stays unreadable.
  */
 export type SealContext =
   | { readonly scope: 'secret' | 'mcp'; readonly owner: string; readonly name: string }
   | {
       readonly scope: 'start';
       readonly owner: string;
-      /** Name of the Conversation, not its id in the REST service. */
+      /** Name of the Conversation resource, not its id in the REST service. */
       readonly conversation: string;
       readonly name: string;
     };
 
 export interface Sealing {
-  /** Seals a text under the current master key. The text is well-formed Unicode. */
+  /** Encrypts a text under the current master key. The text has to be well-formed Unicode. */
   seal(text: string, context: SealContext): string;
-  /** Undefined: changed, of another context, or under an unknown master key. Never throws. */
+  /** Undefined: the text was changed, or context or master key do not match. Never throws. */
   open(sealed: string, context: SealContext): string | undefined;
-  /** Whether the text names the current master key. The text may still not open. */
+  /** Whether the text names the current master key. `open` may still fail. */
   isCurrent(sealed: string): boolean;
 }
 
@@ -32,7 +32,7 @@ const tagBytes = 16;
 /** `v1.<id of the master key>.<nonce>.<ciphertext and tag>` */
 const form = /^v1\.([0-9a-f]{12})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
-/** JSON, so that two contexts never have the same text. */
+/** JSON makes the text of each context unique. */
 const additionalDataOf = (context: SealContext): Buffer => {
   const { scope, owner, name } = context;
   const place =
@@ -40,13 +40,13 @@ const additionalDataOf = (context: SealContext): Buffer => {
   return Buffer.from(JSON.stringify(place));
 };
 
-/** The bytes of a base64url text in its only canonical form; undefined for another form. */
+/** The bytes of a base64url text; undefined if the text is not the canonical encoding. */
 function bytesOf(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** The sealing under the master keys that `keys` has at the time of each call. */
+/** Each call uses the master keys that `keys` has at that time. */
 export const sealingUnder = (
   keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>,
   random: (bytes: number) => Buffer = randomBytes,
@@ -82,7 +82,7 @@ export const sealingUnder = (
 
 const valuesSchema = z.record(z.string(), z.string());
 
-/** Secret headers or environment of an MCP server; undefined if not opened. Never throws. */
+/** Secret headers or env of an MCP server; undefined if the decryption fails. Never throws. */
 export function mcpValuesOf(
   { name, sealed }: Pick<OwnerMcpServer, 'name' | 'sealed'>,
   owner: string,

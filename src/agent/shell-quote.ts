@@ -1,4 +1,4 @@
-/** Quotes a text for /bin/sh, so that no character in the text has a special meaning. */
+/** Quotes a text for /bin/sh, so that the shell interprets none of its characters. */
 export const shellQuote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 export const shellCommand = (program: string, ...values: readonly (string | number)[]): string =>

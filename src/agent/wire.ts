@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { optionKinds } from '../resources/approval.ts';
 import { exitCodeSchema } from '../resources/run-result.ts';
 
-/** Answers of the agent-server protocol, as far as they are read; unknown fields are ignored. */
+/** Answers of openhands-agent-server. The schemas have only the fields that the client reads. */
 
 export const readySchema = z.object({ status: z.string() });
 
@@ -16,10 +16,10 @@ export const commandOutputSchema = z.object({
 
 export const uploadSchema = z.object({ file_size: z.int().min(0) });
 
-/** Optional field: an agent with an invalid value there still has a known execution status. */
+/** Optional field. An invalid value counts as absent, so that the rest of the answer is valid. */
 const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
 
-/** The title is that of the reference agent; other agents have none here. */
+/** Only the reference agent reports a title here. */
 export const initialisedSchema = z.object({ state: z.string(), title: accessory(z.string()) });
 
 const usageSchema = z.object({
@@ -94,7 +94,7 @@ const eventId = z.string().regex(/^[\x21-\x7e]{1,128}$/);
 
 export const messageEventsSchema = pageOf(
   z.object({
-    // `status.messages.inFlight` stores both during a delivery.
+    // `status.messages.inFlight` stores id and timestamp while a message is delivered.
     id: eventId,
     timestamp: z.string().regex(/^[\x21-\x7e]{1,64}$/),
     llm_message: z.object({
@@ -109,7 +109,7 @@ export const actionEventsSchema = pageOf(
     tool_name: accessory(z.string()),
     summary: accessory(z.string()),
     llm_response_id: accessory(z.string()),
-    // The question shows the action as the agent has sent it, whatever that is.
+    // The question shows the action unchanged, whatever its type is.
     action: z.unknown(),
   }),
 );
@@ -139,7 +139,7 @@ export type RecentEvent = z.output<typeof recentEventsSchema>['items'][number];
 
 export const rejectionEventsSchema = pageOf(z.object({ action_id: accessory(z.string()) }));
 
-/** The question of the bridge to an agent; an option of an unknown kind can not be chosen. */
+/** Open question of an agent of kind `acp`. The schema removes options of an unknown kind. */
 export const acpApprovalSchema = z.object({
   approval: z
     .object({
@@ -147,7 +147,7 @@ export const acpApprovalSchema = z.object({
       title: z.string(),
       tool_kind: z.string(),
       input: z.unknown(),
-      // Bridges of earlier versions lack these fields.
+      // Earlier versions of the ACP bridge do not send these fields.
       call_hash: accessory(z.string().max(128)),
       complete: accessory(z.boolean()),
       secret_marker: accessory(z.literal('<secret-hidden>')),
@@ -163,7 +163,7 @@ export const acpApprovalSchema = z.object({
     .nullable(),
 });
 
-/** Body of an error answer: `detail` is a text, or a list of invalid fields. */
+/** Body of an error. `detail` is a text, or a list of invalid fields. */
 export const errorBodySchema = z.object({
   detail: z
     .union([

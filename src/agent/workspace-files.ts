@@ -7,26 +7,26 @@ import { readFileSync } from 'node:fs';
 import { shellCommand } from './shell-quote.ts';
 
 interface FileList {
-  /** Paths relative to the folder, sorted; bytes that are no UTF-8 are replaced. */
+  /** Sorted paths relative to the folder. The mark U+FFFD replaces bytes that are no UTF-8. */
   readonly names: readonly string[];
   readonly isTruncated: boolean;
 }
 
-/** Maximum bytes of each of the two lists that the program prints. */
+/** Maximum bytes of each of the two lists that the shell program prints. */
 const maxListBytes = 1024 * 1024;
 const maxFiles = 10_000;
-/** Maximum characters of the output: both lists as base64, in lines. */
+/** Maximum characters of the output, which has both lists in base64 with line breaks. */
 const maxListOutput = 3 * maxListBytes;
 
 const program = readFileSync(new URL('./workspace-files.sh', import.meta.url), 'utf8');
 
-/** Returns a command for /bin/sh that prints the files below a folder for `fileListOf`. */
+/** Returns a command for /bin/sh whose output `fileListOf` reads: the files below a folder. */
 export const listCommand = (folder: string, maxBytes = maxListBytes): string =>
   shellCommand(program, folder, maxBytes);
 
 const separator = Buffer.from([0, 0]);
 
-/** Returns the files in the output of `listCommand`. Output that is no list has no files. */
+/** Returns the files in the output of `listCommand`, and no files for any other output. */
 export function fileListOf(output: string, max = maxFiles): FileList {
   const bytes = Buffer.from(output, 'base64');
   const at = bytes.indexOf(separator);
@@ -43,7 +43,7 @@ export function fileListOf(output: string, max = maxFiles): FileList {
   };
 }
 
-/** Names that end with a NUL, and the text after the last NUL. */
+/** The names that end with a NUL, and the text after the last NUL. */
 function namesIn(bytes: Buffer): readonly [names: readonly string[], rest: string] {
   const parts = bytes.toString('utf8').split('\0');
   const names = parts.slice(0, -1).map((name) => name.replace(/^\.\//, ''));
@@ -51,11 +51,11 @@ function namesIn(bytes: Buffer): readonly [names: readonly string[], rest: strin
 }
 
 /**
- * Names in order, without folders: git lists a repository in a repository as if it were a file. In
- * an order in which "/" comes first, a folder is directly before what is in it.
+ * Sorted names without folders. git lists a nested repository as if it were a file. In an order
+ * with "/" before all other characters, a folder comes directly before its content.
  */
 function withoutFolders(names: readonly string[]): readonly string[] {
-  // `join` makes a flat text; that of `replaceAll` is a tree, which is ten times slower to compare.
+  // `join` makes a flat string, `replaceAll` a tree, which is ten times slower to compare.
   const keyed = names.map((name) => name.split('/').join('\0')).sort();
   return keyed
     .filter(
@@ -94,9 +94,9 @@ export type GitCommits = z.output<typeof gitCommitsSchema>;
 const changesSchema = z.array(gitChangeSchema);
 
 export const maxFileBytes = 1024 * 1024;
-/** Maximum bytes of a list of changes or commits. */
+/** Maximum bytes of a list of changes or of commits. */
 const maxGitBytes = 4 * 1024 * 1024;
-/** Maximum bytes of the two versions of a file, each up to 1 MiB, as JSON. */
+/** Maximum bytes of the JSON of both versions of a file, which have up to 1 MiB each. */
 const maxDiffBytes = 6 * 1024 * 1024;
 const listTimeoutSeconds = 8;
 
@@ -108,9 +108,9 @@ export interface WorkspaceFilesOptions {
 }
 
 /**
- * Reads the files of sandboxes and their git changes, from the agents that run in them. Paths are
- * absolute. Throws `AgentError`: `refused` with a text for people where a file or a repository can
- * not be shown, also because it is too large.
+ * Reads the files of sandboxes and their git changes through the agents. Paths are absolute. Throws
+ * `AgentError`: `refused`, with a text for people, if a file or repository can not be shown, for
+ * example a file that is too large.
  */
 export class WorkspaceFiles {
   readonly #api: OpenHandsApi;
@@ -119,7 +119,7 @@ export class WorkspaceFiles {
     this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
   }
 
-  /** The files below a folder, at most 10 000; none where there is no such folder. */
+  /** The files below a folder, at most 10 000; empty if the folder does not exist. */
   async files(endpoint: AgentEndpoint, path: string, options: AgentCallOptions): Promise<FileList> {
     assertPath(path);
     const { body } = await this.#api
@@ -127,7 +127,7 @@ export class WorkspaceFiles {
         method: 'POST',
         path: '/api/bash/execute_bash_command',
         body: { command: listCommand(path), timeout: listTimeoutSeconds },
-        // The command changes nothing, so a retry is harmless.
+        // The command changes nothing, so the client may send it twice.
         repeatable: true,
         answer: commandOutputSchema,
         maxBodyBytes: maxListOutput,
@@ -141,7 +141,7 @@ export class WorkspaceFiles {
     throw notListed();
   }
 
-  /** A text of at most 1 MiB; undefined where there is no such file. */
+  /** A text file of at most 1 MiB; undefined if the file does not exist. */
   async file(
     endpoint: AgentEndpoint,
     path: string,
@@ -151,7 +151,7 @@ export class WorkspaceFiles {
     return bytes === undefined ? undefined : textOf(bytes);
   }
 
-  /** A file as it is, of at most `maxBytes`; undefined where there is no such file. */
+  /** The content of a file, at most `maxBytes`; undefined if the file does not exist. */
   async bytes(
     endpoint: AgentEndpoint,
     path: string,
@@ -166,7 +166,7 @@ export class WorkspaceFiles {
     }
   }
 
-  /** The changes of a folder against the base of its repository; none without a repository. */
+  /** The changes in a folder against the base of its repository; empty without a repository. */
   async changes(
     endpoint: AgentEndpoint,
     path: string,
@@ -175,7 +175,7 @@ export class WorkspaceFiles {
     return this.#git(endpoint, path, options, '/api/git/changes', changesSchema, {});
   }
 
-  /** A file and its version at the base, or both as one commit changed them. */
+  /** A file now and at the base of its repository, or after and before one commit. */
   async diff(
     endpoint: AgentEndpoint,
     path: string,
@@ -233,10 +233,10 @@ export class WorkspaceFiles {
 const notListed = (cause?: AgentError): AgentError =>
   new AgentError('refused', 'The sandbox can not list its files.', { cause });
 
-/** Maximum characters of a path; Linux opens no longer ones, but an agent may name some. */
+/** Maximum characters of a path, as on Linux. An agent may name longer paths. */
 export const maxPathLength = 4096;
 
-/** Whether a path is one that the agent may be asked for. */
+/** Whether the path is valid in a request to the agent. */
 export const isReadablePath = (path: string): boolean =>
   path.startsWith('/') && path.length <= maxPathLength && !path.includes('\0');
 
@@ -248,7 +248,7 @@ function assertPath(path: string): void {
     );
 }
 
-/** The client gives up an answer that is too large; the error then has no status. */
+/** An error `malformed` without a status means that the answer was too large. */
 const refusedIfLarge = (error: unknown, text: string): unknown =>
   isAgentError(error, 'malformed') && error.status === undefined
     ? new AgentError('refused', text, { cause: error })

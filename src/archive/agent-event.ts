@@ -4,17 +4,17 @@ import { isEvent, isSearched } from '../agent/event-kinds.ts';
 export interface SourcePage {
   /** In the order of the log, or in reverse order. */
   readonly events: readonly AgentEvent[];
-  /** Number of events that the page has left out, because they have no valid id. */
+  /** Number of events without a valid id, which the page leaves out. */
   readonly invalid: number;
-  /** Id of the first event of the next page; undefined: this page is the last one. */
+  /** Id of the first event of the next page. Undefined: this page is the last one. */
   readonly next: string | undefined;
 }
 
-/** Log of a conversation as the agent claims it: ids may repeat, and pages may have no end. */
+/** Log of a conversation at an agent. The ids may repeat, and the pages may never end. */
 export interface EventSource {
   /**
-   * The page that begins with this event, or else with the first event of the log (in reverse
-   * order: the last one). An agent that does not know the id answers with the first page.
+   * Page whose first event is `from`. Without `from`: the first page, or with `descending` the last
+   * events. An agent that does not know the id answers with the first page.
    */
   page(
     from: string | undefined,
@@ -26,18 +26,18 @@ export interface AgentEvent {
   /** 1 to `maxIdLength` characters. */
   readonly id: string;
   readonly kind: string;
-  /** Local time of the agent; undefined where the event has no text of at most 64 characters. */
+  /** Agent's local time; undefined if the event has no timestamp of at most 64 characters. */
   readonly timestamp: string | undefined;
   /** JSON in UTF-8, without line breaks. */
   readonly json: Buffer;
-  /** The texts that people read, for a search; none where the archive does not keep the fields. */
+  /** Searchable texts; empty if the archive stores only some fields of a large event. */
   readonly texts: readonly string[];
 }
 
 export const maxIdLength = 128;
-/** Maximum bytes of an event; the archive keeps only the fields that name a larger one. */
+/** Maximum bytes of an event. A larger one is archived with its identifying fields only. */
 export const maxEventBytes = 4 * 1024 * 1024;
-/** Maximum levels of lists and objects; a deeper event is treated as one that is too large. */
+/** Maximum levels of lists and objects. A deeper event is treated as one that is too large. */
 const maxDepth = 256;
 const maxKindLength = 64;
 const maxTimestampLength = 64;
@@ -50,13 +50,13 @@ interface Fields {
 }
 
 /**
- * An event from its JSON, which comes from an agent and is not trusted. Undefined for a text that
- * is no object with an id. An event that is too large or too deep loses all fields but those that
- * name it, and `archive_omitted_bytes` has its size.
+ * Reads an event from an agent's JSON, which is not trusted. Undefined if the JSON is no object
+ * with an id. An event that is too large or too deep keeps only its identifying fields, and
+ * `archive_omitted_bytes` has its size.
  */
 export function agentEventOf(text: Buffer): AgentEvent | undefined {
   const parsed = text.length > maxEventBytes ? undefined : parse(text.toString());
-  // Readers of the archive walk its events by recursion, as JSON.stringify below.
+  // Readers of the archive visit all levels by recursion, as JSON.stringify below does.
   const isOmitted = text.length > maxEventBytes || isDeeperThan(parsed, maxDepth);
   const fields = isOmitted ? outerFields(text) : parsed;
   const { id, kind, timestamp, source } = fields ?? {};
@@ -76,7 +76,7 @@ export function agentEventOf(text: Buffer): AgentEvent | undefined {
   });
   if (isOmitted) return withoutFields();
   const hasLines = text.includes('\n') || text.includes('\r');
-  // Without its line breaks a text may be longer: `1e20` becomes 100000000000000000000.
+  // JSON.stringify may lengthen the text: `1e20` becomes 100000000000000000000.
   const json = hasLines ? Buffer.from(JSON.stringify(fields)) : text;
   return json.length > maxEventBytes
     ? withoutFields()
@@ -99,7 +99,7 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
 
 export const idIn = (json: Buffer): unknown => parse(json.toString())?.id;
 
-/** Texts among the fields, without parsing all: 16 MiB of small values take seconds and memory. */
+/** Fields whose value is a string. Parsing 16 MiB of small values takes seconds and much memory. */
 function outerFields(text: Buffer): Fields | undefined {
   const members = membersOf(text);
   if (members === undefined) return undefined;
@@ -124,19 +124,19 @@ function parse(text: string): Fields | undefined {
   }
 }
 
-/** A page of events as an agent sends it: the JSON of its items, and the id of the next page. */
+/** A page of events as an agent sends it: the JSON of each item, and the id of the next page. */
 interface PageText {
   readonly items: readonly Buffer[];
   readonly next: string | undefined;
 }
 
-/** Maximum items of a page, and members of an object: millions of them would fill the memory. */
+/** Maximum items of a page, and fields of an object. Larger numbers could fill the memory. */
 const maxParts = 1_000;
 
 /**
- * Splits a page without writing its items anew: numbers that JavaScript does not represent, and the
- * order of fields, stay those of the agent. Undefined for a text that is no page. The items are
- * parts of the page's memory and are not validated: each of them may be no JSON.
+ * Splits a page without a change of its items, so that their numbers and the order of their fields
+ * stay as the agent sent them. Undefined for a text that is no page. The items share the memory of
+ * `text` and are not validated: an item may be invalid JSON.
  */
 export function splitPage(text: Buffer): PageText | undefined {
   const root = membersOf(text);
@@ -157,7 +157,7 @@ function valueOf(json: Buffer | undefined): unknown {
   }
 }
 
-/** Members of an object, not validated; undefined for other texts, and for over `maxParts`. */
+/** Fields of an object, not validated; undefined for other texts, or for more than `maxParts`. */
 function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   const parts = partsOf(text, '{', '}');
   if (parts === undefined) return undefined;
@@ -172,7 +172,7 @@ function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   return members;
 }
 
-/** Texts between brackets, separated by outermost commas; undefined for over `maxParts`. */
+/** Texts between the brackets, separated by the outermost commas. Undefined for over `maxParts`. */
 function partsOf(json: Buffer, open: string, close: string): readonly Buffer[] | undefined {
   const text = trimmed(json);
   const end = text.length - 1;
@@ -209,7 +209,7 @@ function partsOf(json: Buffer, open: string, close: string): readonly Buffer[] |
   return parts;
 }
 
-/** The index behind the string that begins at `start`; 0 where the string does not end. */
+/** Index after the string that begins at `start`; 0 if the string does not end. */
 function endOfString(text: Buffer, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text[at];
@@ -230,7 +230,7 @@ function trimmed(text: Buffer): Buffer {
 const isSpace = (code: number | undefined): boolean =>
   code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
-// A byte below 0x80 is a character of its own in UTF-8, never a part of another one.
+// Every character given is ASCII, so its byte occurs in no other character of UTF-8.
 const codeOf = (character: string): number => character.charCodeAt(0);
 const quote = 0x22;
 const comma = 0x2c;
@@ -241,13 +241,13 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Fields for programs: names of objects, counts, and repetitions of other fields. */
+/** Fields that no person reads: names of types, counts, and copies of other fields. */
 const hiddenFields: ReadonlySet<string> = new Set([
   ...['kind', 'type', 'role', 'source', 'timestamp', 'status', 'key', 'tool_kind', 'origin'],
   ...['security_risk', 'rejection_source', 'activated_skills', 'extended_content', 'metadata'],
-  // `action` has the same arguments.
+  // A copy of the arguments in `action`.
   'tool_call',
-  // Fields with encoded bytes.
+  // Encoded bytes.
   ...['image_urls', 'signature', 'encrypted_content', 'call_hash', 'secret_marker'],
 ]);
 const idField = /(?:^|_)ids?$|[a-z]Ids?$/;
@@ -255,9 +255,9 @@ const idField = /(?:^|_)ids?$|[a-z]Ids?$/;
 const hiddenParts: ReadonlySet<unknown> = new Set(['image', 'audio', 'redacted_thinking']);
 
 /**
- * The texts of an event that people read: messages, thoughts, commands, outputs, paths, and not the
- * names of its fields, or ids. Agents are not trusted, so every field may be anything.
- * @param event The parsed JSON of an event, of at most 256 levels.
+ * The texts of an event that people read, such as messages, thoughts, commands, outputs and paths;
+ * not the names of fields, and no ids. Agents are not trusted: fields may have any type.
+ * @param event Parsed JSON of an event, at most 256 levels deep.
  */
 export function visibleTexts(event: unknown): readonly string[] {
   const texts: string[] = [];

@@ -16,28 +16,28 @@ import {
 export interface AgentSourceOptions {
   readonly events: Pick<AgentEvents, 'search'>;
   readonly endpoint: AgentEndpoint;
-  /** Id under which the agent has the conversation. */
+  /** Id of the conversation at the agent. */
   readonly id: string;
   /** Texts that the archive must not contain. */
   readonly secrets: readonly string[];
 }
 
-/** Events per page: each smaller size is for pages with larger events. */
+/** Numbers of events per page. If a page is too large in bytes, the next smaller number is used. */
 const pageSizes = [100, 10, 1] as const;
 /** Maximum bytes of a page of several events. */
 const maxPageBytes = 2 * 1024 * 1024;
-/** Maximum bytes of a page of one event that is parsed. A longer one is read and dropped. */
+/** Maximum bytes of a page of one event. A larger event is archived as its id and size. */
 const maxParsedBytes = 16 * 1024 * 1024;
 const maxReadBytes = 256 * 1024 * 1024;
-/** Bytes at the end of a page that contain the id of the next one. */
+/** Bytes at the end of a page that contain the id of the next page. */
 const endBytes = 1024;
-/** Minimum length of a secret; a shorter text also occurs in ordinary prose. */
+/** Minimum characters of a secret to hide. Shorter texts also occur in ordinary prose. */
 const minSecretLength = 8;
 const hidden = '<secret-hidden>';
 
 /**
- * The log of an agent. A page whose events are large is read in smaller pages, so that a process
- * never has more than `maxParsedBytes` of one agent in memory. Throws `AgentError`.
+ * The event log of an agent. A page that is too large is read again as smaller pages, so that the
+ * process never has more than `maxParsedBytes` of one agent in memory. Throws `AgentError`.
  */
 export function agentSource({ events, endpoint, id, secrets }: AgentSourceOptions): EventSource {
   const hide = hiding(secrets);
@@ -78,7 +78,7 @@ function pageOf(text: Buffer, limit: number): SourcePage {
   return { events, invalid: page.items.length - events.length, next: page.next };
 }
 
-/** A page of one event that is too large and whose id is that of the page. */
+/** Page of one event that is too large. The id of the page is the id of the event. */
 function omittedPage(from: string, end: string, bytes: number): SourcePage {
   const next = /"next_page_id"\s*:\s*"([^"\\]{1,128})"\s*\}\s*$/.exec(end)?.[1];
   const event: AgentEvent = omittedEvent(from, bytes);
@@ -86,7 +86,7 @@ function omittedPage(from: string, end: string, bytes: number): SourcePage {
 }
 
 interface Answer {
-  /** In UTF-8. Undefined where the answer is larger than the maximum. */
+  /** UTF-8; undefined if the answer is larger than the maximum. */
   readonly text: Buffer | undefined;
   readonly end: string;
   readonly bytes: number;
@@ -103,14 +103,14 @@ async function bounded(stream: Readable, maxBytes: number): Promise<Answer> {
     end = Buffer.concat([end, chunk.subarray(-endBytes)]).subarray(-endBytes);
     if (bytes <= maxBytes) chunks.push(chunk);
     else if (chunks.length > 0) chunks.length = 0;
-    // A smaller page follows; only a single event is read to its end.
+    // The caller reads a smaller page next. Only a page of a single event is read to its end.
     if (bytes > maxBytes && maxBytes === maxPageBytes) break;
   }
   const text = bytes > maxBytes ? undefined : validUtf8(Buffer.concat(chunks));
   return { text, end: end.toString(), bytes };
 }
 
-/** Replaces secrets, as they are in JSON, and each line of a secret of several lines. */
+/** Replaces secrets, also in their escaped form in JSON strings, and each line of a long secret. */
 export function hiding(secrets: readonly string[]): (text: Buffer) => Buffer {
   const texts = secretParts(secrets)
     .filter(({ length }) => length >= minSecretLength)

@@ -4,41 +4,41 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { SandboxKeys } from '../agent/keys.ts';
 import { type ArchiveAddress, ArchiveError } from './layout.ts';
 
-/** Packs the parts of an archive: compressed, and sealed under the master key where asked for. */
+/** Compresses the parts of an archive, and encrypts them under the master key if configured. */
 export interface Codec {
-  /** Differs between codecs that pack the same text to different lengths. */
+  /** Differs between codecs whose compressed texts may have different lengths. */
   readonly variant: string;
-  /** `place` names the part within the archive; a part opens in its own place only. */
+  /** `place` names the part within the archive. `unpack` needs the same address and place. */
   pack(address: ArchiveAddress, place: string, text: Uint8Array): Buffer;
-  /** Throws `ArchiveError` with the code damaged. */
+  /** Throws `ArchiveError` with the code `damaged`. */
   unpack(address: ArchiveAddress, place: string, packed: Uint8Array): Buffer;
 }
 
 export interface CodecOptions {
-  /** Keys that open sealed parts, also where new parts are not sealed. */
+  /** Keys that decrypt parts, needed even if new parts are not encrypted. */
   readonly keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>;
-  /** Whether new parts are sealed with AES-256-GCM. */
+  /** Whether to encrypt new parts with AES-256-GCM. */
   readonly encrypt: boolean;
   readonly random?: (bytes: number) => Buffer;
 }
 
-/** First byte of a sealed part. A frame of zstd begins with 0x28. */
+/** First byte of an encrypted part. An unencrypted part is a frame of zstd and begins with 0x28. */
 const sealedMark = 0xe1;
 const keyIdBytes = 6;
 const nonceBytes = 12;
 const tagBytes = 16;
 const headerBytes = 1 + keyIdBytes + nonceBytes;
 const cipher = 'aes-256-gcm';
-/** Maximum bytes of a part. A segment of one large event is the longest. */
+/** Maximum bytes of an unpacked part. The largest part is a frame with one large event. */
 const maxPartBytes = 64 * 1024 * 1024;
 const maxKeys = 1000;
 const compression = {
   params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
 };
-/** Versions of zstd pack the same text to different lengths. */
+/** Versions of zstd compress the same text to different lengths. */
 const zstdVersion = process.versions['zstd'] ?? '';
 
-/** Each archive has a key of its own, so that random nonces never repeat under one key. */
+/** Each archive has a derived key, so that random nonces never repeat under one key. */
 export function createCodec({ keys, encrypt, random = randomBytes }: CodecOptions): Codec {
   const derived = recentlyUsed<Buffer>(maxKeys);
 

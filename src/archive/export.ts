@@ -1,23 +1,23 @@
 import type { HistoryEvent } from './history.ts';
 import { zipArchive, type ZipFile } from './zip.ts';
 
-/** Maximum characters of an event's id in the name of a file. */
+/** Maximum characters of an event's id in a file name. */
 const maxIdLength = 64;
 
-/** File name of an event, as in OpenHands; agents choose ids, so other characters become `_`. */
+/** File name as in OpenHands. Agents choose the ids, so `_` replaces unusual characters. */
 export const eventFileName = ({ id, position }: Pick<HistoryEvent, 'id' | 'position'>): string =>
   `event_${String(position).padStart(6, '0')}_${id.slice(0, maxIdLength).replaceAll(/[^A-Za-z0-9_-]/g, '_')}.json`;
 
 export interface ExportOptions {
-  /** The record of the conversation, for `meta.json`, which has the number of events too. */
+  /** The conversation's record for `meta.json`, which has the number of events as well. */
   readonly record: object;
-  /** Time of the files, in milliseconds since 1970. */
+  /** Modification time of the files, in milliseconds since 1970. */
   readonly time: number;
 }
 
 /**
- * The bytes of a ZIP archive with a file for each event, and at its end `meta.json`. Fails with
- * what the events throw, before the archive is complete.
+ * The bytes of a ZIP file with a file for each event, and `meta.json` as the last one. If `events`
+ * throws, the ZIP file stays incomplete and the same error is thrown.
  */
 export const exportedHistory = (
   events: AsyncIterable<readonly HistoryEvent[]>,

@@ -15,39 +15,38 @@ import { SegmentBuilder, checksumOf } from './segment-builder.ts';
 export interface ExtendOptions extends ArchiveObjects {
   readonly source: EventSource;
   /**
-   * Part of the names of all objects, new after each deletion of the archive, because objects of
-   * the deleted archive may still exist. Absent: no archive was deleted.
+   * Part of the names of all objects. Each deletion of the archive sets a new salt, because objects
+   * of the deleted archive may still exist. Absent: no archive was deleted.
    */
   readonly salt?: string | undefined;
-  /** Installation by which a sweep recognizes its archives. Undefined: no sweep deletes it. */
+  /** Name of this installation. No clean-up deletes an archive without such a name. */
   readonly installation: string | undefined;
-  /** Maximum stored bytes of the archive. The last page may exceed it. */
+  /** Maximum stored bytes of the archive. The last page may exceed this limit. */
   readonly maxBytes: number;
-  /** Events after which a call ends; the page under way is still added as a whole. */
+  /** Number of events after which the call ends. The current page is still added completely. */
   readonly maxEvents: number;
   readonly signal: AbortSignal;
 }
 
 export interface Extension {
-  /** Name of the new head; undefined: nothing was added. */
+  /** Name of the new head object; undefined if nothing was added. */
   readonly head: string | undefined;
-  /** Number of events in the archive, and its stored bytes, without replaced heads. */
+  /** Number of events in the archive, and its stored bytes without replaced heads. */
   readonly events: number;
   readonly bytes: number;
   readonly added: number;
   /**
-   * - end: the archive has everything that the agent had when the call began.
-   * - more: the call has added `maxEvents`, and the agent has more.
+   * - end: the archive has all events that the agent had at the beginning of the call.
+   * - more: the call has added `maxEvents` events, and the agent has more.
    * - limit: the archive has reached `maxBytes`.
    */
   readonly stoppedBy: 'end' | 'more' | 'limit';
 }
 
 /**
- * Adds what the agent has and the archive has not, behind the events of one head. The caller then
- * stores the name of the new head in place of the one that it has read: until then no reader sees
- * what was added, and of two writers one fails. Nothing that a stored head names is ever changed,
- * so a write that arrives late does no harm.
+ * Adds the new events of the agent to the archive after those of `head`. The caller then replaces
+ * the stored name of the head. Before that, no reader sees the new events, and of two concurrent
+ * writers one fails. No object that a stored head names ever changes: a late write does no harm.
  *
  * Throws `StoreError`, `ArchiveError` and the errors of the source. A repeated call adds the same.
  */
@@ -72,20 +71,20 @@ export async function extendArchive(
     }
     const added = await growth.add(page.events, signal);
     if (growth.reaches(maxBytes)) return ended('limit');
-    // A page without a new event ends the read: an agent that repeats pages would never end it.
+    // An agent that repeats pages would otherwise never end the read.
     if (added === 0) return ended('end');
     if (growth.added >= maxEvents) return ended('more');
   }
   return ended('end');
 }
 
-/** Consecutive pages without a valid event after which an agent has nothing new. */
+/** Consecutive pages without a valid event after which the read ends. */
 const maxEmptyPages = 10;
 
 /**
- * The pages of the agent's log behind the archived events. An agent that has just named a page does
- * not know it any more where its volume was replaced in between, and answers with its first page,
- * which the archive may have: `changed`. The next call begins with the log as it is then.
+ * The pages of the agent's log after the archived events. `changed`: a page does not begin with the
+ * requested event, because the volume of the agent was replaced between two requests. The agent
+ * then sends its first page, and the next call of `extendArchive` reads the new log.
  */
 async function* newPages(
   archive: OpenArchive,
@@ -120,11 +119,11 @@ async function* newPages(
   }
 }
 
-/** Whether a page begins with the event that names it; true for an id longer than any event's. */
+/** Whether a page begins with the requested event. An id that is too long can not be compared. */
 const isNamed = ({ events: [first] }: SourcePage, from: string): boolean =>
   first === undefined || first.id === from || from.length > maxIdLength;
 
-/** An archive to which events are added: its complete segments, and the segment under way. */
+/** The archive during a call: its complete segments, and the segment that still gets events. */
 class Growth {
   readonly #objects: ArchiveObjects & Pick<ExtendOptions, 'installation'>;
   readonly #address: ArchiveAddress;
@@ -156,18 +155,18 @@ class Growth {
     return this.#added;
   }
 
-  /** Whether the segments, and the full frames and words of the one under way, reach a limit. */
+  /** Whether complete segments, and full frames and words of the last one, reach the limit. */
   reaches(maxBytes: number): boolean {
     return this.#builder.reaches(
       maxBytes - storedBytesOf({ ...this.#manifest, segments: this.#segments }),
     );
   }
 
-  /** Adds events, and returns how many of them are new. Complete segments are stored at once. */
+  /** Adds events and returns the number of new ones. Complete segments are stored at once. */
   async add(events: readonly AgentEvent[], signal: AbortSignal): Promise<number> {
     let added = 0;
     for (const event of events) {
-      // An agent that repeats ids must not make the archive grow.
+      // Repeated ids of an agent must not make the archive grow.
       if (this.#ids.has(event.id) || this.#builder.has(event.id)) continue;
       if (this.#builder.isFullFor(event)) await this.#complete(signal);
       this.#builder.add(event);
@@ -199,7 +198,7 @@ class Growth {
     return { head: name, events: eventsOf(manifest), bytes, added };
   }
 
-  /** Stores an empty head, which names its writer, so that no sweep takes segments for remains. */
+  /** Stores an empty head with `installation`, so that clean-ups do not delete new segments. */
   async #begin(signal: AbortSignal): Promise<void> {
     const { store, codec, installation } = this.#objects;
     const manifest = { ...this.#manifest, ...(installation === undefined ? {} : { installation }) };
@@ -222,13 +221,13 @@ class Growth {
   }
 }
 
-/** Maximum pages that are read backwards. Older events that the archive lacks are given up. */
+/** Maximum pages that are read backwards. The archive never gets older unknown events. */
 const maxPages = 100;
 
 /**
- * The oldest event of an agent behind everything that the archive has, for an agent that does not
- * know the last archived event: its volume was restored, or replaced. Undefined: the archive has
- * everything. The search reads the log backwards, until it finds an archived event.
+ * Id of the oldest event after all archived events. An agent whose volume was restored or replaced
+ * does not know the last archived event. The search reads the log backwards until it finds an
+ * archived event. Undefined: the archive has all events.
  */
 async function unknownFrom(
   archive: OpenArchive,
@@ -242,7 +241,7 @@ async function unknownFrom(
   for (let pages = 0; pages < maxPages; pages++) {
     const { events, next } = await source.page(from, { descending: true, signal });
     for (const { id } of events) {
-      // An agent that does not know a page answers with the first one again.
+      // An agent that does not know a page sends its first page again.
       if (seen.has(id)) return oldest;
       if (known.has(checksumOf(id)) && (await archive.locate(id, true, signal)) !== undefined)
         return oldest;
@@ -255,7 +254,7 @@ async function unknownFrom(
   return oldest;
 }
 
-/** Checksums of all events in one array: four bytes for each event, and no object. */
+/** The sorted checksums of all ids. Typed arrays need only four bytes for each event. */
 async function allChecksums(
   archive: OpenArchive,
   signal: AbortSignal,

@@ -7,10 +7,7 @@ import { visibleTexts } from './agent-event.ts';
 
 const segmentsAtOnce = 8;
 
-/**
- * Searches an archive backwards from a position. Between two parts the search reads a segment of
- * about 1 MiB, or the events of a frame.
- */
+/** Searches backwards. Each yielded part needs at most one read of a segment (about 1 MiB). */
 export async function* findText(
   archive: OpenArchive,
   query: TextQuery,
@@ -47,7 +44,7 @@ async function* findInSegment(
   const frames = await archive.frames(segment, 0, segment.frames.length, signal);
   for (const frame of frames.toReversed()) {
     if (frame.position >= before) continue;
-    // Frames may have 256 KiB of text, and other requests wait meanwhile.
+    // Frames may have 256 KiB of text. Other requests run between two frames.
     await setImmediate();
     signal?.throwIfAborted();
     yield { from: frame.position, found: findInFrame(frame, query, before) };

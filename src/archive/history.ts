@@ -4,7 +4,7 @@ import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
 export interface HistoryFilter {
   readonly kind?: string | undefined;
-  /** Events from `from` until before `before`: agent-local RFC 3339 without a zone, as texts. */
+  /** Events from `from` until before `before`: RFC 3339 texts, agent's local time, no zone. */
   readonly from?: string | undefined;
   readonly before?: string | undefined;
 }
@@ -13,8 +13,8 @@ export interface HistoryQuery extends HistoryFilter {
   /** Whether the newest events come first. */
   readonly descending: boolean;
   /**
-   * `nextPageId` of an earlier page, or the id of an event. An unknown id counts as newer than the
-   * archive: the page is empty, or the first one where the newest events come first.
+   * `nextPageId` of an earlier page, or the id of an event. An unknown id counts as later than the
+   * archive: the page is then empty, or with `descending` the first page.
    */
   readonly pageId?: string | undefined;
   /** 1 to 100. */
@@ -25,14 +25,14 @@ export interface HistoryEvent {
   readonly id: string;
   /** Number of events before this one. */
   readonly position: number;
-  /** The JSON of the agent, in one line, in UTF-8. */
+  /** JSON of the agent in UTF-8, in one line. */
   readonly json: Buffer;
 }
 
 export interface HistoryPage {
-  /** At most `limit`; fewer where more would have too many bytes. */
+  /** At most `limit` events; fewer if the page would have too many bytes. */
   readonly events: readonly HistoryEvent[];
-  /** Null: no further event. */
+  /** Null if there are no further events. */
   readonly nextPageId: string | null;
 }
 
@@ -43,34 +43,34 @@ export interface FoundEvent {
   readonly kind: string;
   /** Local time of the agent. */
   readonly timestamp: string | undefined;
-  /** One line around the first match in the texts, with `…` where it is truncated. */
+  /** One line around the first match in the event's texts, with `…` at a truncated end. */
   readonly snippet: string;
 }
 
 export interface FoundPart {
-  /** Position from which on all events have been searched. */
+  /** All events from this position on have been searched. */
   readonly from: number;
   /** Newest first. */
   readonly found: readonly FoundEvent[];
 }
 
 /**
- * Reads archives. Every method throws `StoreError`, and `ArchiveError` where the objects of the
- * archive are gone (`gone`: the head is outdated, or the archive was deleted) or damaged.
+ * Reads archives. Every method can throw `StoreError` and `ArchiveError`. The code `gone` means
+ * that the head was replaced or the archive deleted; `damaged` means that an object is damaged.
  */
 export interface HistoryReader {
-  /** A page in the order of the agent's log. */
+  /** A page in the order of the agent's log, or with `descending` in reverse order. */
   search(state: ArchiveState, query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage>;
   count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal): Promise<number>;
-  /** Events with these ids in any order, without unknown ones; at most one frame in memory. */
+  /** Events with these ids in any order, without unknown ids. One frame at a time is in memory. */
   byIds(
     state: ArchiveState,
     ids: readonly string[],
     signal?: AbortSignal,
   ): AsyncIterable<HistoryEvent>;
   /**
-   * All events from a position on, in parts of about 100, oldest first. Throws `damaged` also
-   * where the number of events is not that of the head.
+   * All events from position `from` on, in parts of about 100, oldest first. Throws `damaged` also
+   * if the number of events differs from that in the head.
    */
   all(
     state: ArchiveState,
@@ -78,8 +78,8 @@ export interface HistoryReader {
     signal?: AbortSignal,
   ): AsyncIterable<readonly HistoryEvent[]>;
   /**
-   * Searches the texts of the events before a position, the newest first, part by part: each of
-   * them takes some milliseconds, and the caller may stop after any.
+   * Searches the texts of the events before a position, newest first. Each part takes some
+   * milliseconds, and the caller may stop after each part.
    */
   find(
     state: ArchiveState,
@@ -88,14 +88,14 @@ export interface HistoryReader {
     signal?: AbortSignal,
   ): AsyncIterable<FoundPart>;
   /**
-   * Newest state in the store, where the Conversation names no existing head; undefined: none.
-   * @param expiredTime `status.archive.expiredTime`: what is older is never found.
+   * Finds the newest state in the store, if the head that the Conversation names does not exist.
+   * @param expiredTime `status.archive.expiredTime`. Archives from before this time are ignored.
    */
   newest(
     address: ArchiveAddress,
     expiredTime: string | undefined,
     signal?: AbortSignal,
   ): Promise<ArchiveState | undefined>;
-  /** Files at the last pause of the sandbox; undefined where there is no snapshot. */
+  /** Files of the sandbox at its last pause; undefined without a snapshot. */
   files(state: ArchiveState, signal?: AbortSignal): Promise<WorkspaceSnapshot | undefined>;
 }

@@ -8,33 +8,33 @@ import { isHeadless, newestHead } from './stored-archives.ts';
 export interface Installation {
   /** Id of a master key. */
   readonly keyId: string;
-  /** UID of the Namespace: a copy of a cluster may have the same keys, names and store. */
+  /** UID of the Namespace. A cloned cluster may have the same master keys, names and store. */
   readonly namespaceUid: string;
 }
 
 const separator = '/';
 
-/** The name of an installation in the heads that it writes. */
+/** Name by which the heads of an archive identify the installation that has written them. */
 export const installationName = ({ keyId, namespaceUid }: Installation): string =>
   `${keyId}${separator}${namespaceUid}`;
 
 export type ArchiveWriter =
   | {
       readonly kind: 'known';
-      /** Empty: the head names no key. */
+      /** Empty if the head names no master key. */
       readonly keyId: string;
-      /** Undefined: the writer did not know the UID, or is a release that named the key alone. */
+      /** Undefined if the writer did not know the UID. Earlier releases did not store the UID. */
       readonly namespaceUid: string | undefined;
     }
-  /** Unreadable head, other objects in place of heads, or nothing of an archive in the folder. */
+  /** The newest head is unreadable, its folder has only other objects, or the archive is empty. */
   | { readonly kind: 'unreadable' }
   /**
-   * The archive has no head, so no reader can use it. An archive begins with a head, so its writer
-   * has ended, or a late write has arrived after its deletion.
+   * The archive has no head, so nobody can read it. Writers store a head first. The segments
+   * therefore remain from a deletion, or were written after it.
    */
   | { readonly kind: 'headless' };
 
-/** Throws `StoreError`. */
+/** Reads the writer of an archive from its newest head. Throws `StoreError`. */
 export async function writerOf(
   { store, codec }: ArchiveObjects,
   address: ArchiveAddress,
@@ -55,23 +55,19 @@ export async function writerOf(
   }
 }
 
-/** Whether the store will never read the object, for instance because it is a symbolic link. */
+/** Whether the store can never read the object, for example because it is a symbolic link. */
 const isInvalid = (error: unknown): boolean =>
   error instanceof StoreError && error.code === 'invalid';
 
 /**
- * Origin of an archive:
- * - own: its newest head names a master key that is known here, and this namespace.
- * - foreign: another installation, or an unknown one, has written it. Another installation may use
- * the same store by mistake, and must not delete archives that it does not know.
- * - headless: it has no head.
+ * - own: the newest head names a known master key and this namespace.
+ * - foreign: another or unknown installation has written the archive. Two installations may use one
+ *   store by mistake, and must not delete each other's archives.
+ * - headless: the archive has no head.
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
 
-/**
- * Pure.
- * @param here Its `namespaceUid` is undefined where the namespace can't be read: no archive is own.
- */
+/** Pure. Without `here.namespaceUid`, which RBAC may hide, no archive counts as `own`. */
 export function originOf(
   writer: ArchiveWriter,
   here: { readonly keys: Pick<SandboxKeys, 'knows'>; readonly namespaceUid: string | undefined },

@@ -4,42 +4,42 @@ import type { Codec } from './codec.ts';
 
 const count = () => z.int().check(z.minimum(0));
 
-/** Frame: about 100 events, compressed together. */
+/** A frame is a group of about 100 events that are compressed together. */
 const frameSchema = z.object({
   /** Stored bytes. */
   bytes: count(),
   events: count(),
-  /** Hash of the text. Only frames of the tail have it: the name of a segment replaces it. */
+  /** Hash of the text. Absent outside a tail: the name of the segment contains all hashes. */
   hash: z.optional(z.string()),
-  /** Bytes of the text. Only frames of the tail have it. */
+  /** Bytes of the uncompressed text. Absent outside a tail. */
   raw: z.optional(count()),
 });
 
-/** Frames in one object, then the checksums of their events' ids, and the words of their texts. */
+/** A segment has frames, then the checksums of the events' ids, then the words of their texts. */
 const segmentSchema = z.object({
-  /** Number of events before the first one. */
+  /** Number of events in the archive before this segment. */
   start: count(),
   events: count(),
-  /** Hash in the name of the object. Absent: the segment is the tail, in the head itself. */
+  /** Hash in the name of the object. Absent: this segment is the tail, which the head contains. */
   hash: z.optional(z.string()),
   frames: z.array(frameSchema),
   /** Stored bytes of the checksums. */
   idBytes: count(),
-  /** Stored bytes of the words behind the checksums. Absent: none, or the segment is the tail. */
+  /** Stored bytes of the words. Absent: there are no words, or the segment is the tail. */
   wordBytes: z.optional(count()),
-  /** Words of the tail. Absent: there are too many, or the release that wrote it had none. */
+  /** Words of the tail. Absent: there are too many, or an earlier release has written the tail. */
   words: z.optional(z.string()),
-  /** Least and greatest timestamp of the events. Absent: an event has none that is comparable. */
+  /** First and last timestamp of the events. Absent: an event has no comparable timestamp. */
   from: z.optional(z.string()),
   to: z.optional(z.string()),
-  /** Number of events by kind. Absent: there are too many kinds. */
+  /** Number of events of each kind. Absent: there are too many kinds. */
   kinds: z.optional(z.record(z.string(), count())),
 });
 
 const manifestSchema = z.object({
   version: z.literal(1),
   uid: z.string(),
-  /** Name of the installation that has written the head. Absent: it was not known. */
+  /** Name of the installation that has written the head. Absent: its name was unknown. */
   installation: z.optional(z.string()),
   /** Part of the names of all objects. Absent: the archive has never been deleted. */
   salt: z.optional(z.string()),
@@ -50,7 +50,7 @@ const manifestSchema = z.object({
 
 export type Frame = z.output<typeof frameSchema>;
 export type Segment = z.output<typeof segmentSchema>;
-/** The content of a head. Only the last segment may be a tail. */
+/** JSON in a head. Only the last segment may be a tail, a segment that the head itself contains. */
 export type Manifest = z.output<typeof manifestSchema>;
 
 const lengthBytes = 4;
@@ -68,21 +68,21 @@ export const eventsOf = ({ segments }: Manifest): number => {
   return last === undefined ? 0 : last.start + last.events;
 };
 
-/** Bytes of all segments, as stored, the tail included. */
+/** Stored bytes of all segments, including the tail. */
 export const storedBytesOf = ({ segments }: Manifest): number =>
   segments.reduce((sum, segment) => sum + bytesOf(segment), 0);
 
 export const bytesOf = (segment: Segment): number =>
   frameBytesOf(segment) + segment.idBytes + (segment.wordBytes ?? 0);
 
-/** Stored bytes of the frames of a segment, which are in front of its checksums. */
+/** Stored bytes of the frames, which precede the checksums in the object. */
 export const frameBytesOf = ({ frames }: Segment): number =>
   frames.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Name of the object of a segment that is no tail. */
+/** Name of a segment's object. A tail has no object. */
 export const segmentNameOf = ({ start, hash = '' }: Segment): string => nameOf(start, hash);
 
-/** A head: the packed tail, the packed manifest, and the length of the manifest. */
+/** A head has the packed tail, the packed manifest, and the length of the packed manifest. */
 export function packHead(
   codec: Codec,
   address: ArchiveAddress,
@@ -99,7 +99,7 @@ export function packHead(
   };
 }
 
-/** Manifest and tail of a head. Throws a `damaged` error also for content of another name. */
+/** Manifest and tail of a head. Throws `damaged` also if the content does not match the name. */
 export function unpackHead(
   codec: Codec,
   address: ArchiveAddress,

@@ -9,11 +9,11 @@ import type { Metrics } from '../observability/metrics.ts';
 type Operation = 'put' | 'get' | 'delete' | 'list';
 type Result = 'success' | 'aborted' | StoreErrorCode;
 
-/** Time after a failed request for which the store counts as failing. */
+/** Time for which the store counts as failing after a failed request. */
 const failureMs = 30_000;
 
 export interface MeasuredStore extends ObjectStore {
-  /** Whether the last request has failed lately, so that the next one may fail as well. */
+  /** Whether the latest request has failed, within the last 30 s: the next one may fail too. */
   readonly isFailing: boolean;
 }
 

@@ -33,14 +33,14 @@ export interface FrameLines {
   readonly lines: readonly Buffer[];
 }
 
-/** An archive whose head has been read. Everything else is read on demand, by ranges. */
+/** An archive whose head is in memory. Methods read other parts only when needed. */
 export class OpenArchive {
   readonly address: ArchiveAddress;
   readonly manifest: Manifest;
-  /** The packed tail segment; empty without one. */
+  /** The packed tail segment; empty if there is none. */
   readonly tail: Buffer;
   readonly #objects: ArchiveObjects;
-  /** The checksums that were read, 4 bytes for each event. */
+  /** Checksums that were read before, 4 bytes for each event. */
   readonly #checksums = new Map<Segment, Uint32Array>();
 
   private constructor(
@@ -55,8 +55,8 @@ export class OpenArchive {
   }
 
   /**
-   * Reads a head; without a name the archive is empty. Throws `StoreError`, and `ArchiveError`
-   * where the head does not exist or is damaged.
+   * Reads a head. Without a head, the archive is empty. Throws `StoreError`, and `ArchiveError` if
+   * the head does not exist or is damaged.
    */
   static async open(
     objects: ArchiveObjects,
@@ -74,9 +74,7 @@ export class OpenArchive {
     return new OpenArchive(objects, address, unpackHead(objects.codec, address, head, body));
   }
 
-  /**
-   * Frames of a segment by one read. Throws `ArchiveError` for other events than the head lists.
-   */
+  /** Reads frames in one request. Throws `ArchiveError` if a frame has a wrong number of events. */
   async frames(
     segment: Segment,
     from: number,
@@ -106,7 +104,7 @@ export class OpenArchive {
     });
   }
 
-  /** The checksums of the ids of a segment, in the order of its events. */
+  /** The checksums of a segment's ids, in the order of its events. */
   async checksums(segment: Segment, signal?: AbortSignal): Promise<Uint32Array> {
     const known = this.#checksums.get(segment);
     if (known !== undefined) return known;
@@ -118,7 +116,7 @@ export class OpenArchive {
     return checksums;
   }
 
-  /** Words as in `WordList`. Undefined: unknown or damaged; only the events have them then. */
+  /** Text of a `WordList`. Undefined if missing or damaged: then search the events themselves. */
   async words(segment: Segment, signal?: AbortSignal): Promise<string | undefined> {
     const { hash, idBytes, wordBytes } = segment;
     if (hash === undefined) return segment.words;
@@ -134,8 +132,8 @@ export class OpenArchive {
   }
 
   /**
-   * The position of the event with this id; undefined where the archive has none. The search reads
-   * the checksums of the segments, the newest first where `descending`, and keeps them.
+   * Position of the event with this id; undefined if the archive has no such event. The search
+   * reads and caches the checksums of the segments, the newest first with `descending`.
    */
   async locate(id: string, descending: boolean, signal?: AbortSignal): Promise<number | undefined> {
     const checksum = checksumOf(id);

@@ -8,20 +8,20 @@ import { eventsOf, type Segment } from './manifest.ts';
 import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
 import { checksumOf } from './segment-builder.ts';
 
-/** Maximum bytes of text of a page, unless its first event is larger. */
+/** Maximum bytes of the events in a page. A single event may be larger. */
 const maxPageBytes = 8 * 1024 * 1024;
 const defaultCacheBytes = 16 * 1024 * 1024;
-/** Estimated memory, in bytes, of a segment in a head, and of the checksum of an event. */
+/** Estimated bytes in memory for each segment of a head, and for each checksum. */
 const segmentBytes = 1024;
 const checksumBytes = 4;
-/** Maximum frames of one read of a filtered search. */
+/** Maximum frames that one request to the store reads for a filtered query. */
 const framesAtOnce = 8;
-/** Beginning of a character that JSON escapes by its number. */
+/** JSON may write any character as `\u` and its number. */
 const escape = Buffer.from('\\u');
 const segmentsAtOnce = 8;
 
 export interface HistoryReaderOptions extends ArchiveObjects {
-  /** Maximum bytes of the heads in memory; 16 MiB by default. */
+  /** Maximum bytes of cached heads. Default: 16 MiB. */
   readonly cacheBytes?: number;
 }
 
@@ -31,7 +31,7 @@ interface Fields {
   readonly timestamp: unknown;
 }
 
-/** An event whose JSON is parsed when a field of it is asked for: most pages need none. */
+/** An event whose JSON is parsed only when a field is read. Most pages need no field. */
 class ReadEvent implements HistoryEvent {
   readonly position: number;
   readonly json: Buffer;
@@ -58,7 +58,7 @@ class ReadEvent implements HistoryEvent {
 interface FramePlace {
   readonly segment: Segment;
   readonly index: number;
-  /** Number of events before the first event of the frame, and before the next frame. */
+  /** Number of events in the archive before this frame, and before the next frame. */
   readonly start: number;
   readonly end: number;
 }
@@ -73,7 +73,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       checksumBytes * eventsOf(manifest),
   });
 
-  /** Heads never change and are cached; `keeps`: whether this one will be needed again soon. */
+  /** Opens a head, which never changes and can be cached; `keeps`: whether to cache this head. */
   const open = async (
     { namespace, uid, head }: ArchiveState,
     signal?: AbortSignal,
@@ -114,7 +114,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       }
     },
     find: async function* (state, query, before, signal) {
-      // A search of all conversations would evict the heads that pages of one are read from.
+      // A search in all conversations would evict the heads that readers of pages use.
       yield* findText(await open(state, signal, { keeps: false }), query, before, signal);
     },
     newest: (address, expiredTime, signal) => newestState(options, address, expiredTime, signal),
@@ -124,9 +124,9 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
 }
 
 /**
- * The position where a page begins. An unknown page is one of events that the archive does not have
- * yet: oldest first, the history ends there; newest first, it begins with what the archive has. A
- * client that has the page from an agent, which is paused meanwhile, gets no event twice.
+ * Position of the first event of a page. An unknown `pageId` names an event that is not archived
+ * yet: the page is empty, or with `descending` begins at the newest archived event. A client that
+ * has the first pages from the agent, before a pause, gets no event twice.
  */
 async function startOf(
   archive: OpenArchive,
@@ -162,7 +162,7 @@ function placesIn(segment: Segment): FramePlace[] {
   });
 }
 
-/** The events that a filter matches, from a position on, in the order of the query. */
+/** Matching events from position `from` on, in the order of the query. */
 async function* matching(
   archive: OpenArchive,
   { descending, limit, ...filter }: HistoryQuery,
@@ -183,7 +183,7 @@ async function* matching(
   }
 }
 
-/** Batches of neighbouring frames of one segment, one read each, as far as `wanted` needs them. */
+/** Groups adjacent frames of a segment into batches of one read each, for `wanted` events. */
 function* batchesOf(places: readonly FramePlace[], wanted: number): Generator<FramePlace[]> {
   let batch: FramePlace[] = [];
   let events = 0;
@@ -196,13 +196,13 @@ function* batchesOf(places: readonly FramePlace[], wanted: number): Generator<Fr
       events = 0;
     }
     batch.push(place);
-    // The first frame may have only one event behind the position.
+    // The query may need only one event of the first frame.
     events += batch.length === 1 ? 1 : place.end - place.start;
   }
   if (batch.length > 0) yield batch;
 }
 
-/** The events of frames of one segment whose JSON may match, in the order of the log. */
+/** Reads frames of one segment. Returns the events that may match, in the order of the log. */
 async function readAll(
   archive: OpenArchive,
   batch: readonly FramePlace[],
@@ -221,7 +221,7 @@ async function readAll(
   );
 }
 
-/** The events with these ids. The search ends when it has found all of them, the newest first. */
+/** The events with these ids, the newest first. The search ends when all ids are found. */
 async function* withIds(
   archive: OpenArchive,
   ids: readonly string[],
@@ -252,10 +252,10 @@ async function* withIds(
 const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
   kind !== undefined || from !== undefined || before !== undefined;
 
-/** A filter may name the class with its module. */
+/** The filter may contain the module before the name of the kind, with dots. */
 const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
 
-/** Whether an event may match, before it is parsed: JSON has a word as it is, or with `\u`. */
+/** Whether an event may match, without parsing. JSON contains the kind unescaped, or a `\u`. */
 function candidatesOf(filter: HistoryFilter): (json: Buffer) => boolean {
   const kind = kindOf(filter);
   if (kind === undefined || !/^\w+$/.test(kind)) return () => true;
@@ -285,7 +285,7 @@ function mayMatch(segment: Segment, filter: HistoryFilter): boolean {
   );
 }
 
-/** Whether all times of a segment match. */
+/** Whether the filter matches the times of all events of the segment. */
 const isWithin = (segment: Segment, { from, before }: HistoryFilter): boolean =>
   (from === undefined && before === undefined) ||
   (segment.from !== undefined &&
@@ -293,7 +293,7 @@ const isWithin = (segment: Segment, { from, before }: HistoryFilter): boolean =>
     (from === undefined || segment.from >= from) &&
     (before === undefined || segment.to < before));
 
-/** Reads only the segments whose number of matches the head does not have. */
+/** Number of matching events. Only segments whose number is not in the head are read. */
 async function countOf(
   archive: OpenArchive,
   filter: HistoryFilter,

@@ -5,25 +5,25 @@ import type { Codec } from './codec.ts';
 import type { Segment } from './manifest.ts';
 import { folded, wordsOf } from './text-fold.ts';
 
-/** Maximum characters of a list. A segment with more words, such as encoded bytes, has none. */
+/** Maximum characters of a list. A segment with more words, such as base64, gets no list. */
 const maxLength = 256 * 1024;
 
 /**
- * The words of the texts of a segment, each of them once, with spaces between them: a search reads
- * the events of those segments alone whose lists have its words.
+ * The distinct words of a segment's texts, separated by spaces. A search reads the events of a
+ * segment only if its list contains the words of the query.
  */
 class WordList {
   readonly #words: Set<string>;
   #length: number;
 
-  /** @param text `text` of the list that this one continues. */
+  /** @param text `text` of a list to continue. */
   constructor(text = '') {
     this.#words = new Set(text === '' ? [] : text.split(' '));
-    // A list that was continued has the same bound as one that was not.
+    // The length includes a space after the last word, as in `add`.
     this.#length = text === '' ? 0 : text.length + 1;
   }
 
-  /** Length of the words, each with a space behind it, in UTF-16 units. */
+  /** UTF-16 units of the words, including a space after each word. */
   get length(): number {
     return this.#length;
   }
@@ -32,7 +32,7 @@ class WordList {
     return [...this.#words].join(' ');
   }
 
-  /** Adds the words of texts. False where the list has become too long, and is of no use. */
+  /** Adds the words of texts. False if the list is too long now, and must not be used. */
   add(texts: readonly string[]): boolean {
     for (const text of texts)
       for (const word of wordsOf(folded(text))) {
@@ -45,20 +45,20 @@ class WordList {
   }
 }
 
-/** Maximum events of a frame, and bytes of text from which a frame takes no further event. */
+/** Maximum events of a frame, and bytes of text after which a frame is full. */
 export const frameEvents = 100;
 export const frameBytes = 256 * 1024;
-/** Maximum bytes of text of a segment, unless one event is larger. */
+/** Maximum bytes of a segment's text. A single event may be larger. */
 export const segmentBytes = 1024 * 1024;
 const maxKinds = 32;
 
-/** A segment as stored: its frames, the checksums of its ids, and without a tail its words. */
+/** A segment as stored: frames, checksums of the ids, and words. A tail has no words in `body`. */
 export interface PackedSegment {
   readonly segment: Segment;
   readonly body: Buffer;
 }
 
-/** Place of a frame in its archive: the position of its first event. */
+/** Name of a frame for `Codec.pack`, by the position of its first event. */
 export const framePlace = (position: number): string => `frame ${position}`;
 export const idsPlace = (start: number): string => `ids ${start}`;
 export const wordsPlace = (start: number): string => `words ${start}`;
@@ -91,9 +91,8 @@ interface OpenFrame {
 }
 
 /**
- * Packs events into one segment. The content of a segment, and the ends of its frames, follow from
- * its start and the events alone, so that two writers of the same events write the same segments.
- * The salt is a part of the name of the segment.
+ * Packs events into one segment. Its content and its frames follow only from its start and events,
+ * so that two writers of the same events write the same segment. The salt is part of its name.
  */
 export class SegmentBuilder {
   readonly #salt: string;
@@ -104,9 +103,9 @@ export class SegmentBuilder {
   /** Checksums of the ids, in the order of the events. */
   readonly #checksums: number[] = [];
   readonly #tailChecksums = new Set<number>();
-  /** Ids of the tail, unpacked from its frames once a checksum has repeated. */
+  /** Ids in the continued tail. They are unpacked when a checksum repeats. */
   #ids: Set<string> | undefined;
-  /** Undefined: the words are not known, or too many. */
+  /** Undefined if the words are unknown or too many. */
   #words: WordList | undefined = new WordList();
   #open: OpenFrame;
   #raw = 0;
@@ -166,11 +165,11 @@ export class SegmentBuilder {
     return this.#checksums.length === 0;
   }
 
-  /** Whether full frames and words have this many stored bytes; packs words only where decisive. */
+  /** Whether full frames and words have `bytes` bytes when stored. Packs words only if needed. */
   reaches(bytes: number): boolean {
     const words = this.#words;
     if (this.bytes >= bytes) return true;
-    // A character has up to three bytes, and packed texts are shorter.
+    // The words have at most three bytes for each character, and fewer when packed.
     if (words === undefined || this.bytes + 3 * words.length < bytes) return false;
     return this.bytes + this.#packedWords(words.text).length >= bytes;
   }
@@ -185,9 +184,8 @@ export class SegmentBuilder {
   }
 
   /**
-   * Whether the tail that this builder continues has an event with this id; the caller knows the
-   * ids that it has added. An agent can choose ids with one checksum, so each frame is unpacked
-   * once at most.
+   * Whether the continued tail has an event with this id; the caller knows the ids that it has
+   * added. Each frame is unpacked at most once, as an agent can choose ids with equal checksums.
    */
   has(id: string): boolean {
     if (!this.#tailChecksums.has(checksumOf(id))) return false;
@@ -218,7 +216,7 @@ export class SegmentBuilder {
     return { segment: { ...segment, ...(words === undefined ? {} : { words }) }, body };
   }
 
-  /** The complete segment. The builder is not used any more. */
+  /** Completes the segment. Do not use the builder after this call. */
   complete(): PackedSegment {
     const frames = [...this.#frames, ...this.#openFrame()];
     const { segment, body } = this.#pack(frames);
@@ -228,7 +226,7 @@ export class SegmentBuilder {
     if (text === undefined)
       return { segment: { ...segment, hash: hashOf(...parts), frames: short }, body };
     const words = this.#packedWords(text);
-    // A segment of the same events without words has another length, and so another name.
+    // The words are part of the hash: the same events without words are another object.
     const hash = hashOf(...parts, text);
     return {
       segment: { ...segment, hash, frames: short, wordBytes: words.length },

@@ -12,15 +12,15 @@ import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
 
 /**
- * The newest state of an archive, as the store has it: for a Conversation that names no head, or
- * one that does not exist, because a backup of the cluster was restored. Undefined: there is none.
- * A head that the status names comes first wherever it exists: the store may have another one that
- * no status has named yet.
+ * The newest state of an archive in the store, for a Conversation whose status names no existing
+ * head, for example after a restore of the cluster. Undefined: there is none. A head that the
+ * status names takes precedence if it exists, as the store may have a newer head that no status
+ * names yet.
  *
- * The archive of before `expiredTime` (`status.archive.expiredTime`) is never found: its deletion
- * may have left objects. Heads without events are left out. Throws `StoreError`, and `ArchiveError`
- * where a head that may be the newest one is damaged or has an unknown key: that head is not
- * absent, and a caller that took an older one, or none, would replace or delete what it names.
+ * Archives from before `expiredTime` (`status.archive.expiredTime`) are ignored, because their
+ * deletion may be incomplete, and so are heads without events. Throws `StoreError`. Throws
+ * `ArchiveError` if a head that may be the newest one is damaged or has an unknown key. A caller
+ * with an older head, or none, would replace or delete the objects of that head.
  */
 export async function newestState(
   objects: ArchiveObjects,
@@ -31,7 +31,7 @@ export async function newestState(
   const heads = await namesOf(objects, address, 'h', signal);
   for (const head of heads.reverse())
     if (await isPresent(objects, { ...address, head }, expiredTime, signal)) {
-      // The name of a snapshot does not say to which archive it belongs.
+      // The name of a snapshot does not tell whether the snapshot is from before the last expiry.
       const files =
         expiredTime === undefined
           ? (await namesOf(objects, address, 'f', signal)).at(-1)
@@ -41,7 +41,7 @@ export async function newestState(
   return undefined;
 }
 
-/** Whether a head is of the present archive, by its salt: the time of the last expiry. */
+/** Whether a head is of the current archive: its salt is not older than the last expiry. */
 async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,
@@ -54,7 +54,7 @@ async function isPresent(
   return salt >= expiredTime;
 }
 
-/** The names of the objects of a kind that are behind an event, in ascending order. */
+/** Names of the objects of one kind, in ascending order, without those at position 0. */
 async function namesOf(
   { store }: ArchiveObjects,
   address: ArchiveAddress,
@@ -83,7 +83,7 @@ export async function* keysOf(
   } while (after !== undefined);
 }
 
-/** The newest head of an archive, by the position in its name; undefined where there is none. */
+/** Name of the newest head of an archive, by its position; undefined if there is none. */
 export async function newestHead(
   store: Listing,
   address: ArchiveAddress,
@@ -91,7 +91,7 @@ export async function newestHead(
 ): Promise<string | undefined> {
   const prefix = `${folderOf(address)}h/`;
   let newest: string | undefined;
-  // Names sort as their positions do.
+  // The order of names is the order of positions.
   for await (const keys of keysOf(store, prefix, signal))
     for (const key of keys) {
       const name = key.slice(prefix.length);
@@ -100,7 +100,7 @@ export async function newestHead(
   return newest;
 }
 
-/** The folders of a namespace: UIDs of its archives, and what else there is. */
+/** Names of the folders of a namespace: the UIDs of archives, and any other folder. */
 export async function* archivesOf(
   store: Listing,
   namespace: string,
@@ -116,8 +116,8 @@ export async function* archivesOf(
 }
 
 /**
- * Whether there are objects of the archive, and nothing at all in the place of its heads: an object
- * there that has another name may be a head that was moved or restored.
+ * Whether the archive has objects, but nothing in the folder `h` of its heads. An object there with
+ * another name may be a head that was moved or restored.
  */
 export async function isHeadless(
   store: Listing,
@@ -133,8 +133,8 @@ export async function isHeadless(
 }
 
 /**
- * Deletes all objects of an archive, and the heads as the last ones: they say whose archive it is
- * for as long as anything of it is left. Returns whether there were any.
+ * Deletes all objects of an archive. Heads are deleted last, because they name the installation
+ * that owns the other objects. Returns whether the archive had objects.
  */
 export async function removeArchive(
   store: Pick<ObjectStore, 'list' | 'delete'>,

@@ -4,15 +4,15 @@ import { AgentError, isAgentError } from '../agent/errors.ts';
 import type { GitChange, GitDiff, WorkspaceFiles } from '../agent/workspace-files.ts';
 
 export interface SnapshotLimits extends AgentCallOptions {
-  /** Time of the snapshot, ISO 8601 in UTC. */
+  /** Time of the snapshot in ISO 8601, UTC. */
   readonly takenAt: string;
-  /** Maximum names of files and, separately, of changes; 10 000 by default. */
+  /** Maximum names of files, and also maximum changes. Default: 10 000. */
   readonly maxFiles?: number;
-  /** Maximum files whose two versions are kept; 100 by default. */
+  /** Maximum files whose two versions are kept. Default: 100. */
   readonly maxDiffs?: number;
-  /** Maximum bytes of the two versions of one file, as JSON; 256 KiB by default. */
+  /** Maximum bytes of the JSON of a file's two versions. Default: 256 KiB. */
   readonly maxDiffBytes?: number;
-  /** Maximum bytes of the snapshot as JSON, of which names take at most half; 2 MiB by default. */
+  /** Maximum bytes of the JSON of a snapshot, half of it for names. Default: 2 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -24,9 +24,9 @@ const frameBytes = 8 * 1024;
 const ofOneFile: ReadonlySet<unknown> = new Set(['refused', 'not-found', 'malformed', 'failed']);
 
 /**
- * Takes a snapshot of a folder from the agent in its sandbox. A list or file that the agent can not
- * show is left out, and so are all further diffs once the agent does not answer any more; the
- * snapshot says so. Throws `AgentError` where the agent answers nothing, or the caller aborts.
+ * Takes a snapshot of a folder through the agent. The snapshot leaves out what the agent can not
+ * show, and all diffs after a call without an answer; the fields `…Truncated` say so. Throws
+ * `AgentError` if the agent answers nothing or the caller aborts.
  */
 export async function takeSnapshot(
   files: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'>,
@@ -68,7 +68,7 @@ export async function takeSnapshot(
   };
 }
 
-/** Undefined for what the agent can not show. */
+/** Undefined if the agent can not show the file or list. */
 async function shown<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
@@ -81,10 +81,10 @@ async function shown<T>(answer: Promise<T>): Promise<T | undefined> {
 const pathOf = (workingDir: string, { path }: GitChange): string =>
   `${workingDir.replace(/\/$/, '')}/${path}`;
 
-/** Bytes of a value in a list, or as a member of an object. */
+/** Bytes of a JSON value with the comma or colon behind it. */
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value)) + 1;
 
-/** The first items, as far as they are allowed. */
+/** The first items, as many as both limits allow. */
 function fitting<T>(
   all: readonly T[],
   maxItems: number,
@@ -102,8 +102,8 @@ function fitting<T>(
 }
 
 /**
- * The diffs of these changes that are allowed, in the order of the changes, with a few calls at a
- * time. No call is made once the allowed bytes are used up, or the agent does not answer.
+ * The diffs of changes within the limits, in the order of the changes. `maxCalls` calls run at a
+ * time, and no more once the bytes are used up or the agent does not answer.
  */
 async function readDiffs(
   changes: readonly GitChange[],

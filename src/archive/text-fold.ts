@@ -1,29 +1,29 @@
-/** Letters beyond ASCII whose lower case is in ASCII, or longer than they are. */
+/** Letters beyond ASCII whose lower case is an ASCII letter or longer than one character. */
 const exceptions = /[\u0130\u212a]/g;
-/** Greek has another small sigma at the end of a word. */
+/** The form of the Greek sigma at the end of a word. */
 const finalSigma = /\u03c2/g;
 // eslint-disable-next-line no-control-regex -- outputs of terminals have them
 const spaces = /[\s\u0000-\u001f\u007f-\u009f]+/g;
-/** A run of letters and digits; every character beyond ASCII counts as a letter. */
+/** A run of letters, digits and underscores. Each character beyond ASCII counts as a letter. */
 const word = /[0-9a-z_\u0080-\uffff]+/g;
 const asciiWord = /^[0-9a-z_]+$/;
 
-/** Lower-case text of the same length. No character beyond ASCII becomes one in ASCII. */
+/** Lower-case text of the same length. No other character becomes an ASCII character. */
 export const folded = (text: string): string =>
   text.replace(exceptions, '\u0131').toLowerCase().replace(finalSigma, '\u03c3');
 
-/** The text in one line: one space for each run of white space and control characters. */
+/** Text in one line, with one space for each run of white space and control characters. */
 export const inOneLine = (text: string): string => text.replace(spaces, ' ');
 
 export const wordsOf = (text: string): readonly string[] => text.match(word) ?? [];
 
-/** A searched text, whatever the case of its letters and the kind of its white space. */
+/** Text to search for, regardless of case and kind of white space. */
 export interface TextQuery {
-  /** Folded, and in one line. */
+  /** Result of `folded` and `inOneLine`. */
   readonly text: string;
-  /** Words of `text`. A text that contains the query contains each of them within a word. */
+  /** Words of `text`. A matching text contains each word, perhaps within a longer word. */
   readonly words: readonly string[];
-  /** Longest of the words in ASCII, which JSON contains unchanged; absent: there is none. */
+  /** Longest word in ASCII, which JSON contains unescaped. Absent: no word is in ASCII. */
   readonly asciiWord: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export function textQueryOf(wanted: string): TextQuery {
 
 const isAscii = (text: string): boolean => asciiWord.test(text);
 
-/** Characters of a snippet before the match, and in total. */
+/** Maximum characters of a snippet before the match, and in total. */
 const lengthBefore = 60;
 const maxLength = 200;
 
@@ -53,6 +53,6 @@ export function snippetOf(source: string, query: TextQuery): string | undefined 
   return `${start > 0 ? '…' : ''}${snippet}${end < text.length ? '…' : ''}`;
 }
 
-/** The index, or the one before it where it is within a pair of surrogates. */
+/** The index, or the index before if a surrogate pair would be split. */
 const wholeAt = (text: string, index: number): number =>
   index > 0 && /[\uDC00-\uDFFF]/.test(text.charAt(index)) ? index - 1 : index;

@@ -9,17 +9,17 @@ const change = z.object({
 });
 const diff = z.object({ modified: z.string().nullable(), original: z.string().nullable() });
 
-/** The folder of a conversation when its sandbox stopped. Paths are relative to the folder. */
+/** The folder of a conversation when its sandbox stopped. All paths are relative to the folder. */
 export const workspaceSnapshotSchema = z.object({
   version: z.literal(1),
   workingDir: z.string().startsWith('/'),
   takenAt: z.iso.datetime(),
   files: z.array(z.string()),
-  /** Whether the folder had more files, or their names could not be read. */
+  /** Whether names are missing, because the agent had too many or did not show its files. */
   filesTruncated: z.boolean(),
   changes: z.array(change),
   diffs: z.record(z.string(), diff),
-  /** Whether there were more changes or diffs, or some could not be read. */
+  /** Whether changes or diffs are missing, because the agent had too many or did not show all. */
   diffsTruncated: z.boolean(),
 });
 export type WorkspaceSnapshot = z.output<typeof workspaceSnapshotSchema>;
@@ -28,7 +28,7 @@ export type SnapshotDiff = z.output<typeof diff>;
 
 const noDiff: SnapshotDiff = { modified: null, original: null };
 
-/** Names of the files below a folder, relative to it. */
+/** Names of the files below `path`, relative to `path`. */
 export const snapshotFiles = (snapshot: WorkspaceSnapshot, path: string): readonly string[] =>
   below(
     snapshot,
@@ -38,7 +38,7 @@ export const snapshotFiles = (snapshot: WorkspaceSnapshot, path: string): readon
     (_name, inside) => inside,
   );
 
-/** The changes below a folder, with paths relative to it. */
+/** The changes below `path`, with paths relative to `path`. */
 export const snapshotChanges = (
   snapshot: WorkspaceSnapshot,
   path: string,
@@ -51,11 +51,11 @@ export const snapshotChanges = (
     ({ status }, inside) => ({ status, path: inside }),
   );
 
-/** The diff of a file; null in both versions where none is kept. */
+/** The diff of a file; both versions are null if the snapshot has no diff. */
 export const snapshotDiff = (snapshot: WorkspaceSnapshot, path: string): SnapshotDiff =>
   keptDiff(snapshot, path) ?? noDiff;
 
-/** The content of a file that differed; '' for all others, whose content is not kept. */
+/** The content of a file with a diff. The snapshot has no content of other files: returns ''. */
 export const snapshotFile = (snapshot: WorkspaceSnapshot, path: string): string =>
   keptDiff(snapshot, path)?.modified ?? '';
 
@@ -67,7 +67,7 @@ function keptDiff(
   return name !== undefined && Object.hasOwn(diffs, name) ? diffs[name] : undefined;
 }
 
-/** Path in the folder; undefined for a path elsewhere. The folder itself is ''. */
+/** Relative path within the folder, '' for the folder itself; undefined for a path outside. */
 function relativeTo(folder: string, path: string): string | undefined {
   const name = posix.relative(folder, path);
   return name === '..' || name.startsWith('../') ? undefined : name;
@@ -91,7 +91,7 @@ function below<T, R>(
 const place = 'files';
 
 /**
- * Stores a snapshot of files, and returns the name of its object. Throws `StoreError`.
+ * Stores a snapshot of files and returns the name of its object. Throws `StoreError`.
  * @param hide Removes secrets from the JSON.
  */
 export async function storeSnapshot(
@@ -103,7 +103,7 @@ export async function storeSnapshot(
     hide,
     signal,
   }: {
-    /** Number of archived events, which orders the snapshots of a conversation. */
+    /** Number of archived events. This number orders the snapshots of a conversation. */
     readonly events: number;
     readonly hide: (text: Buffer) => Buffer;
     readonly signal: AbortSignal;
@@ -115,7 +115,7 @@ export async function storeSnapshot(
   return name;
 }
 
-/** Throws `StoreError`, and `ArchiveError` where the snapshot is gone or damaged. */
+/** Throws `StoreError`, and `ArchiveError` if the snapshot does not exist or is damaged. */
 export async function readSnapshot(
   { store, codec }: ArchiveObjects,
   address: ArchiveAddress,

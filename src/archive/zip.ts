@@ -10,36 +10,35 @@ export interface ZipFile {
 
 interface Packed {
   readonly name: Buffer;
-  /** The content under DEFLATE. */
+  /** The content compressed by DEFLATE. */
   readonly data: Buffer;
   readonly crc: number;
   readonly bytes: number;
 }
 
-/** Values of fields of 16 and 32 bits whose real value is in a ZIP64 record. */
+/** Maximum of fields with 16 and 32 bits. At this maximum, a ZIP64 record has the real value. */
 const max16 = 0xff_ff;
 const max32 = 0xff_ff_ff_ff;
-/** Names are UTF-8. */
+/** The flag for names in UTF-8. */
 const flags = 0x08_00;
 const deflated = 8;
-/** Versions 2.0 and 4.5 of the format: DEFLATE, and ZIP64. */
+/** Versions of the ZIP format: 2.0 has DEFLATE, and 4.5 has ZIP64. */
 const plainVersion = 20;
 const zip64Version = 45;
 const slabBytes = 64 * 1024;
-/** Maximum bytes of a file that this thread compresses: a switch of threads costs more. */
+/** Maximum bytes of a file that this thread compresses. Another thread would take longer. */
 const maxSyncBytes = 8 * 1024;
-/** Options for such a file: a window of its size, and 64 KiB of memory in place of 256. */
+/** Options for files up to `maxSyncBytes`: they need 64 KiB of memory in place of 256 KiB. */
 const small = { windowBits: 13, memLevel: 6, chunkSize: 2048 };
 const filesAtOnce = 4;
 
 const deflate = promisify(deflateRaw);
 
 /**
- * The bytes of a ZIP archive, for files that come in parts. In memory are one part and, for each
- * file, some 50 bytes and its name: libraries keep more than a kilobyte of each. Fails with what
- * `parts` throws, before the directory at the end, so that no reader takes the beginning for an
- * archive.
- * @param time Time of the files, in milliseconds since 1970.
+ * The bytes of a ZIP file. Memory holds one part of the files and, for each earlier file, its name
+ * and about 50 bytes; libraries hold more than a kilobyte. If `parts` throws, the ZIP file has no
+ * directory, so that no program accepts it as complete.
+ * @param time Modification time of the files, in milliseconds since 1970.
  */
 export async function* zipArchive(
   parts: AsyncIterable<readonly ZipFile[]>,
@@ -84,7 +83,7 @@ async function packed({ name, content }: ZipFile): Promise<Packed> {
   return { name: Buffer.from(name), data, crc: crc32(content), bytes: content.length };
 }
 
-/** Date and time in the form of MS-DOS, in UTC: its years are 1980 to 2107. */
+/** Date and time in the format of MS-DOS, in UTC. The year is limited to 1980 to 2107. */
 function dosTime(time: number): number {
   const date = new Date(time);
   const year = Math.min(Math.max(date.getUTCFullYear() - 1980, 0), 127);
@@ -128,7 +127,7 @@ export function directoryRecord(file: Packed, at: number, offset: number): Buffe
     extra.writeUInt16LE(8, 2);
     extra.writeBigUInt64LE(BigInt(offset), 4);
   }
-  // Lengths of the extra field and of the comment, number of the disk, attributes, offset.
+  // Lengths of the extra field and of the comment, disk number, attributes, and offset.
   const rest = Buffer.alloc(16);
   rest.writeUInt16LE(extra.length, 0);
   rest.writeUInt32LE(Math.min(offset, max32), 12);
@@ -145,7 +144,7 @@ interface Directory {
   readonly offset: number;
 }
 
-/** The end of an archive; with the records of ZIP64 where a number needs them. */
+/** End of a ZIP file, with ZIP64 records if a number does not fit into its field. */
 export function endOfDirectory({ files, bytes, offset }: Directory): Buffer {
   const end = Buffer.alloc(22);
   end.write('PK\x05\x06');

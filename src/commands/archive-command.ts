@@ -5,12 +5,12 @@ import type { PruneArchivesOptions } from './archive-prune.ts';
 import type { ClusterOptions } from './process.ts';
 
 export interface ArchiveCommandOptions {
-  /** Adds the options of a command that reads a cluster. */
+  /** Adds the options `--kubeconfig` and `--namespace`. */
   readonly inCluster: (command: Command) => Command;
   readonly open: () => Promise<ArchiveAccess & AsyncDisposable>;
 }
 
-/** Adds `archive`, with the settings of the server for the place and the keys of the archive. */
+/** Adds the command `archive`, which uses the archive and the keys of the server's settings. */
 export function addArchiveCommand(
   program: Command,
   { inCluster, open }: ArchiveCommandOptions,

@@ -21,11 +21,11 @@ import { withClient, type ClusterOptions } from './process.ts';
 import { CommandError } from './terminal.ts';
 
 export interface ExportOptions extends ClusterOptions {
-  /** A file; the ending .zip makes it a ZIP archive. Default: lines of JSON on standard output. */
+  /** File for the events: a ZIP file if the name ends in `.zip`. Default: JSON lines on stdout. */
   readonly output?: string;
 }
 
-/** Writes all events of an archive. An incomplete file never has the name that was asked for. */
+/** Writes all events of an archive. A file gets its name `output` only when it is complete. */
 export const exportArchive = (
   name: string,
   { output, ...options }: ExportOptions,

@@ -19,31 +19,30 @@ import { agedMs } from './claims.ts';
 import { withClient, type ClusterOptions } from './process.ts';
 import { CommandError, textTable } from './terminal.ts';
 
-/** An archive without a Conversation. */
+/** An archive whose Conversation does not exist. */
 export interface Orphan {
   readonly uid: string;
-  /** Time since the last event of the archive; undefined where that can't be read. */
+  /** Time since the last event of the archive; undefined if the event can not be read. */
   readonly ageMs: number | undefined;
   readonly origin: ArchiveOrigin;
 }
 
 export interface PruneSelection {
-  /** UIDs. Empty: all of them. */
+  /** UIDs of archives. Empty: all archives. */
   readonly names: readonly string[];
   readonly olderThanMs: number;
-  /** Whether named archives are deleted also where this installation has not written them. */
+  /** Whether the command may delete archives in `names` that another installation has written. */
   readonly foreign: boolean;
 }
 
 /**
- * The decision about an orphan:
+ * Decides about an orphan. The function is pure.
  *
- * - delete: the orphan may be deleted, and was asked for. One that can't be read is named.
- * - keep: the orphan was asked for, but may be another installation's, or this one's under a key
- *   that is lost. Nothing but its UID with `--foreign` deletes it.
- * - omit: the orphan was not asked for.
- *
- * Pure.
+ * - delete: the orphan is selected, and this installation has written it. An unreadable orphan has
+ *   to be in `names`.
+ * - keep: the orphan is selected, but may belong to another installation, or have a lost master
+ *   key. Only its UID with `--foreign` deletes it.
+ * - omit: the orphan is not selected.
  */
 export function pruningOf(
   { uid, ageMs, origin }: Orphan,
@@ -56,7 +55,7 @@ export function pruningOf(
   return isNamed || ageMs !== undefined ? 'delete' : 'omit';
 }
 
-/** The time of an event, which agents state in UTC without a zone; undefined without one. */
+/** Time of an event in milliseconds. Agents write UTC without a zone. Undefined: no valid time. */
 export function timeOf(json: Buffer): number | undefined {
   const { timestamp } = JSON.parse(json.toString()) as { readonly timestamp?: unknown };
   const isLocal = typeof timestamp === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+$/.test(timestamp);
@@ -64,7 +63,7 @@ export function timeOf(json: Buffer): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** The time of an archive's last event; undefined where that can't be read. Throws `StoreError`. */
+/** Time of an archive's last event; undefined if that event is unreadable. Throws `StoreError`. */
 export async function lastTimeOf(
   access: ArchiveAccess,
   archive: ArchiveSource,
@@ -81,15 +80,15 @@ export async function lastTimeOf(
 }
 
 export interface PruneArchivesOptions extends ClusterOptions {
-  /** Without this option nothing is deleted. */
+  /** Without this option, the command deletes nothing. */
   readonly delete?: boolean;
-  /** A duration like 12h or 30d. */
+  /** A duration such as 12h or 30d. */
   readonly olderThan: string;
-  /** Also deletes named archives that this installation has not written. */
+  /** Whether to delete the archives in `names` even if another installation has written them. */
   readonly foreign?: boolean;
 }
 
-/** Shows the archives without a Conversation; with `--delete` the command deletes them. */
+/** Lists the archives without a Conversation. With `--delete`, deletes these archives. */
 export const pruneArchives = (
   names: readonly string[],
   { olderThan, delete: isToDelete = false, foreign = false, ...options }: PruneArchivesOptions,
@@ -173,7 +172,7 @@ function writerText(writer: ArchiveWriter, origin: ArchiveOrigin): string {
   return `key ${keyId === '' ? 'unknown' : keyId}, namespace ${namespaceUid}`;
 }
 
-/** Undefined: the person may not read the Namespace, so that no archive is known as own. */
+/** Undefined if the person may not read the Namespace. Then no archive counts as own. */
 async function namespaceUidOf(client: KubeClient, namespace: string): Promise<string | undefined> {
   try {
     return (await found(client.get(namespaces, '', namespace)))?.metadata.uid;
@@ -183,7 +182,7 @@ async function namespaceUidOf(client: KubeClient, namespace: string): Promise<st
   }
 }
 
-/** Refuses a store none of whose archives is of this cluster: it may be that of another one. */
+/** Throws if no archive belongs to a Conversation here: the store may be another cluster's. */
 export function refuseForeign(archives: readonly Archive[], namespace: string): void {
   const stored = archives.filter(({ isStored }) => isStored);
   if (stored.length === 0 || stored.some(({ conversation }) => conversation !== undefined)) return;

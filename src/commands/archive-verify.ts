@@ -24,15 +24,15 @@ type Verdict = 'intact' | 'orphaned' | 'empty' | 'damaged';
 export interface Verified {
   readonly verdict: Verdict;
   readonly events: number;
-  /** Cause of the damage, or the head that was read in place of another one; empty without one. */
+  /** Cause of the damage, or which head was read in place of a missing one; else empty. */
   readonly detail: string;
-  /** Whether an object that the head names, or the head itself, does not exist. */
+  /** Whether the head, or an object that the head names, does not exist. */
   readonly isGone?: boolean;
 }
 
 /**
- * The first fault of events in the order of an archive: a gap, an id that came before, or JSON that
- * is not that of the event; undefined without one. Pure, but for the ids that it adds.
+ * The first fault in the events of an archive: a missing event, a repeated id, or JSON with another
+ * id. Undefined: there is no fault. Adds the id to `expected.ids`, and is pure otherwise.
  */
 export function faultOf(
   { id, position, json }: HistoryEvent,
@@ -45,7 +45,7 @@ export function faultOf(
   return idIn(json) === id ? undefined : `event ${position} is not the JSON of its id`;
 }
 
-/** Reads every event of an archive. Throws `StoreError`. */
+/** Reads all events of an archive. Throws `StoreError`. */
 export async function verified(access: ArchiveAccess, archive: ArchiveSource): Promise<Verified> {
   const { conversation } = archive;
   const ids = new Set<string>();
@@ -76,9 +76,9 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
 }
 
 /**
- * `verified` for an archive that the operator may extend meanwhile: damage counts only where the
- * Conversation still names the head that was read. Where that one is gone, the newest head in the
- * store is read: the operator continues it.
+ * Calls `verified`. The operator may extend the archive meanwhile, so damage counts only if the
+ * Conversation still names the same head. If that head does not exist, the newest head in the store
+ * is read, because the operator continues from there.
  */
 async function verifiedLive(
   access: ArchiveAccess,
@@ -109,7 +109,7 @@ async function verifiedLive(
   return { ...ofNewest, detail };
 }
 
-/** Reads whole archives, and shows their state. The exit code is 1 where one is damaged. */
+/** Reads whole archives and prints their states. The exit code is 1 if one is damaged. */
 export const verifyArchives = (
   names: readonly string[],
   options: ClusterOptions,

@@ -30,16 +30,16 @@ import { createRuntime, loggerOf } from './process.ts';
 export interface ArchiveAccess {
   readonly store: Pick<ObjectStore, 'list' | 'delete'>;
   readonly reader: Pick<HistoryReader, 'search' | 'all' | 'count' | 'newest'>;
-  /** The writer of the newest head of an archive. Throws `StoreError`. */
+  /** Installation that has written the newest head of an archive. Throws `StoreError`. */
   readonly writerOf: (address: ArchiveAddress) => Promise<ArchiveWriter>;
   readonly keys: Pick<SandboxKeys, 'knows'>;
 }
 
 export interface ArchivedConversation extends ArchiveAddress {
   readonly name: string;
-  /** `status.archive.head`. Undefined: nothing is archived. */
+  /** `status.archive.head`. Undefined: the conversation has no archive. */
   readonly head: string | undefined;
-  /** `status.archive.events`. Undefined: the status does not describe the head. */
+  /** `status.archive.events`. Undefined: the number is not that of `head`. */
   readonly events: number | undefined;
   /** `status.archive.expiredTime`. */
   readonly expiredTime: string | undefined;
@@ -62,9 +62,9 @@ export const archivedConversation = ({ metadata, status }: Conversation): Archiv
 });
 
 /**
- * The archives of a namespace, by UID, and the Conversations whose archive is not there. Archives
- * come first: a Conversation is older than its archive, so that none of these archives lacks a
- * Conversation that comes later.
+ * The archives of a namespace by UID, and Conversations that name a missing archive. The store is
+ * read first: a Conversation is older than its archive, so that each archive in the list finds its
+ * Conversation.
  */
 export async function archivesIn(
   client: KubeClient,
@@ -83,9 +83,9 @@ export async function archivesIn(
 export type ArchiveSource = Omit<Archive, 'isStored'>;
 
 /**
- * The state of an archive that its Conversation names; of an orphan, that of its newest head. For a
- * Conversation without a head, the newest state that belongs to it. Throws `StoreError`, and
- * `ArchiveError` where that one can't be read.
+ * The state of an archive that its Conversation names; without a Conversation, the state of the
+ * newest head. If the Conversation names no head: the newest state in the store. Throws
+ * `StoreError`, and `ArchiveError` if this state can not be read.
  */
 export async function stateOf(
   { store, reader }: ArchiveAccess,
@@ -98,9 +98,8 @@ export async function stateOf(
 }
 
 /**
- * `stateOf`, with the newest head in the store where the head that the Conversation names is gone,
- * because its status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest
- * head can't be read.
+ * Like `stateOf`, but the newest head replaces a head that does not exist, as after a restore of
+ * the cluster. Throws `StoreError`, and `ArchiveError` if the newest head can not be read.
  */
 export async function presentStateOf(
   access: ArchiveAccess,
@@ -117,13 +116,13 @@ export async function presentStateOf(
   }
 }
 
-/** Throws `StoreError`, and `ArchiveError` where the newest head can't be read. */
+/** Throws `StoreError`, and `ArchiveError` if the newest head can not be read. */
 export const newestOf = (
   { reader }: Pick<ArchiveAccess, 'reader'>,
   { namespace, uid, expiredTime }: ArchivedConversation,
 ): Promise<ArchiveState | undefined> => reader.newest({ namespace, uid }, expiredTime);
 
-/** The archives of Conversations with these names or UIDs; all archives where `names` is empty. */
+/** The archives of Conversations with these names or UIDs; all archives if `names` is empty. */
 export function chosenOf(
   archives: readonly Archive[],
   names: readonly string[],
@@ -143,7 +142,7 @@ export function chosenOf(
 
 export const nameOf = ({ conversation }: Archive): string => conversation?.name ?? '';
 
-/** Reports failures of the store in one line: the settings, rights or network are wrong. */
+/** Reports an error of the store in one line, because its cause is the configuration or network. */
 export async function withStore<R>(work: Promise<R>): Promise<R> {
   try {
     return await work;
@@ -161,7 +160,7 @@ export interface OpenArchive {
   readonly reader: HistoryReader;
 }
 
-/** Opens the archive that the settings name, until the stack ends; undefined: there is none. */
+/** Opens the archive of the settings, and closes it with the stack. Undefined: there is none. */
 export function openArchive<C extends ArchiveConfig>(
   config: C,
   keys: SandboxKeys,
@@ -181,7 +180,7 @@ export function openArchive(
   return { store, codec, reader: createHistoryReader({ store, codec }) };
 }
 
-/** Opens the store of an archive alone, until the stack ends. */
+/** Opens the store of an archive, and closes it with the stack. */
 export function openStore(
   config: NonNullable<ArchiveConfig>,
   runtime: OutwardRuntime,
@@ -202,12 +201,12 @@ function storeOf(
   return createS3Store({ ...config, credentials, clock, outward });
 }
 
-/** Creates the folder of a local archive, readable by this user alone. */
+/** Creates the folder of a local archive. Only the current user can read the folder. */
 export function createLocalArchive(config: ArchiveConfig): void {
   if (config?.kind === 'folder') mkdirSync(config.directory, { recursive: true, mode: 0o700 });
 }
 
-/** Opens the archive that the environment names, for the commands of a person. */
+/** Opens the archive that environment variables name, for the commands of `archive`. */
 export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   const config = readArchiveToolConfig(process.env);
   const archive = toolArchiveOf(config);
@@ -229,7 +228,7 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   });
 }
 
-/** The server's keys, or a random one, which opens plain archives and identifies none as own. */
+/** The server's keys, else a random key, which reads only unencrypted archives and owns none. */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);
   return existsSync(join(directory, 'master-key'))

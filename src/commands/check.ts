@@ -45,7 +45,7 @@ import { rightsCheck } from './check/rights.ts';
 import { storageClassCheck, volumeCheck } from './check/volume.ts';
 import { trustCheck } from './check/trust.ts';
 
-/** All checks, in the order of the report. The first one decides whether others have a subject. */
+/** All checks, in the order of the report. */
 export const allChecks: readonly Check[] = [
   apiServerCheck,
   dnsCheck,
@@ -68,14 +68,14 @@ export const allChecks: readonly Check[] = [
 ];
 
 export interface CheckOptions extends ClusterOptions {
-  /** Checks the cluster before an installation, with the rights of the person. */
+  /** Checks a cluster before the installation, with the rights of the person. */
   readonly pre?: boolean;
   readonly output?: 'json';
   readonly image?: string;
   readonly agentImage?: string;
   readonly storageClass?: string;
   readonly runtimeClass?: string;
-  /** Name of the SandboxTemplate whose sandboxes are tried. */
+  /** Name of the SandboxTemplate from which the checks create pods. */
   readonly template: string;
   readonly release?: string;
   readonly releaseNamespace?: string;
@@ -83,9 +83,9 @@ export interface CheckOptions extends ClusterOptions {
   readonly gatewayAccount?: string;
   /** Architectures of the images, separated by commas. */
   readonly architectures: string;
-  /** Names of checks that do not run, separated by commas. */
+  /** Names of checks to leave out, separated by commas. */
   readonly skip?: string;
-  /** Delay between two readings of a pod; for tests. */
+  /** Delay between two reads of a pod. Only tests set this option. */
   readonly pollMs?: number;
 }
 
@@ -95,7 +95,7 @@ const listed = (text: string): readonly string[] =>
     .map((each) => each.trim())
     .filter((each) => each !== '');
 
-/** The checks of a command without those of `--skip`. Throws `CommandError`. */
+/** All checks except those of `--skip`. Throws `CommandError` for an unknown name. */
 export function chosenChecks(skip = '') {
   const names = new Set(allChecks.map(({ name }) => name));
   const skipped = listed(skip);
@@ -113,7 +113,7 @@ function accountOf(option: string, text: string): string {
   return account.data;
 }
 
-/** The subjects of an installation: the chart adds -sandboxes to the namespace of the release. */
+/** Names in an installation. The chart puts sandboxes into `<release namespace>-sandboxes`. */
 export function installationOf(options: CheckOptions, config: CheckConfig, namespace: string) {
   const release = options.release ?? config.RELEASE;
   const releaseNamespace =
@@ -144,7 +144,7 @@ export function installationOf(options: CheckOptions, config: CheckConfig, names
   };
 }
 
-/** Base URLs without their users, for messages. */
+/** Base URLs without user and password, for messages. */
 const plainUrls = (hosts: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(hosts).map(([provider, text]) => {
@@ -168,7 +168,7 @@ async function credentialsOf(config: CheckConfig): Promise<readonly GitHostCrede
   });
 }
 
-/** An unusable TRUST_FILE is left out, and its failure becomes a finding. */
+/** Ignores a TRUST_FILE that can not be used. A check reports its error as a finding. */
 function outwardOf(
   config: CheckConfig,
   runtime: MeasuredRuntime,
@@ -182,11 +182,11 @@ function outwardOf(
   }
 }
 
-/** Whether a namespace certainly does not exist. */
+/** Whether the API server answers that the namespace does not exist. */
 const isMissing = (client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> =>
   client.get(namespaces, '', name, { signal }).then(() => false, isNotFound);
 
-/** Runs all checks, and prints the report. Throws `CommandError` and `ConfigError`. */
+/** Runs all checks and prints the report. Throws `CommandError` and `ConfigError`. */
 export async function check(options: CheckOptions): Promise<void> {
   const config = readCheckConfig(process.env);
   const checks = chosenChecks(options.skip);
@@ -196,7 +196,7 @@ export async function check(options: CheckOptions): Promise<void> {
   const scene = await createScene(options, config, interruption.signal, stack);
   const leftovers = await scene.objects
     .deleteLeftovers(AbortSignal.any([interruption.signal, AbortSignal.timeout(20_000)]))
-    // Without an API server there is nothing to delete, and the first check says so.
+    // Without an API server nothing can be deleted. The first check reports this error.
     .catch(() => 0);
   if (leftovers > 0)
     process.stderr.write(`Deleted ${leftovers} objects that an earlier check had left.\n`);
@@ -256,7 +256,7 @@ async function createScene(
       );
     return stored;
   });
-  // Images of a template that can not be read are not known; the checks of them say why.
+  // The checks of the images report why the template can not be read.
   const stored = phase === 'pre' ? undefined : await template().catch(() => undefined);
   return {
     ...installationOf(options, config, namespace),

@@ -20,11 +20,11 @@ import { conversationAnnotation, retainedLabel } from '../controllers/sandbox/cl
 type ClaimState =
   /** The sandbox of the claim exists. */
   | 'in-use'
-  /** Another pod mounts the claim, for instance to copy files out. */
+  /** Another pod mounts the claim, for example to copy its files. */
   | 'mounted'
-  /** The sandbox is gone, and its template has kept the claim. */
+  /** The sandbox does not exist, and its template has retained the claim. */
   | 'retained'
-  /** The sandbox is gone, and nothing says that the claim is to be kept. */
+  /** The sandbox does not exist, and no label retains the claim. */
   | 'orphaned'
   | 'deleting';
 
@@ -41,11 +41,11 @@ const mounts = ({ spec }: Pod, claimName: string): boolean =>
     ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claimName,
   ) === true;
 
-/** State of a claim with regard to the sandboxes and pods of its namespace. Pure. */
+/** State of a claim, by the sandboxes and pods of its namespace. Pure. */
 export function claimStateOf({ claim, sandboxes, pods }: ClaimFacts): ClaimState {
   const { name, deletionTimestamp, labels } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'deleting';
-  // A sandbox takes a retained claim of its own name.
+  // A new sandbox with the name of a retained claim uses this claim.
   if (sandboxes.some((sandbox) => sandbox.metadata.name === name || isOwnedBy(claim, sandbox)))
     return 'in-use';
   if (pods.some((pod) => !hasEnded(pod) && mounts(pod, name))) return 'mounted';
@@ -56,7 +56,7 @@ interface ListedClaim {
   readonly claim: PersistentVolumeClaim;
   readonly state: ClaimState;
   readonly owner: string;
-  /** Empty for a sandbox that was created for no conversation. */
+  /** Empty if the sandbox was created for no conversation. */
   readonly conversation: string;
   readonly size: string;
   readonly ageMs: number;
@@ -75,15 +75,15 @@ export function listed(facts: ClaimFacts, nowMs: number): ListedClaim {
 }
 
 export interface PruneSelection {
-  /** Names of claims. Empty: all of them. */
+  /** Names of claims. Empty: all claims. */
   readonly names: readonly string[];
   readonly owner?: string | undefined;
-  /** Whether retained claims are included in addition to orphaned ones. */
+  /** Whether to include retained claims as well as orphaned ones. */
   readonly retained: boolean;
   readonly olderThanMs: number;
 }
 
-/** Whether a claim is one that may be deleted, and was asked for. Pure. */
+/** Whether the selection includes a claim, and its state allows deletion. Pure. */
 export const isPrunable = (
   { claim, state, owner, ageMs }: ListedClaim,
   selection: PruneSelection,
@@ -94,11 +94,11 @@ export const isPrunable = (
   (selection.names.length === 0 || selection.names.includes(claim.metadata.name));
 
 export interface PruneOptions extends ClusterOptions {
-  /** Without this option nothing is deleted. */
+  /** Without this option, the command deletes nothing. */
   readonly delete?: boolean;
   readonly retained?: boolean;
   readonly owner?: string;
-  /** A duration like 12h or 30d. */
+  /** A duration such as 12h or 30d. */
   readonly olderThan: string;
 }
 
@@ -113,7 +113,7 @@ const rowOf = (each: ListedClaim): readonly string[] => [
 ];
 
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  // Claims first: a sandbox is older than its claim, so that no claim lacks a later sandbox.
+  // Claims are read first. A sandbox is older than its claim, so each claim finds its sandbox.
   const { items } = await client.list(persistentVolumeClaims, {
     namespace,
     labelSelector: managedBySelector,
@@ -149,7 +149,7 @@ export function agedMs(text: string): number {
   return Number(count) * unitMs;
 }
 
-/** Deletes a listed claim unless a sandbox uses it by now; returns the outcome. */
+/** Deletes a listed claim unless a sandbox uses it now, and returns the outcome. */
 async function prune(
   client: KubeClient,
   { claim }: ListedClaim,
@@ -166,7 +166,7 @@ async function prune(
   }
 }
 
-/** Shows the claims that no sandbox uses; `--delete` deletes them and their files. */
+/** Lists the claims that no sandbox uses. With `--delete`, deletes these claims and their files. */
 export async function pruneClaims(
   names: readonly string[],
   { olderThan, owner, ...options }: PruneOptions,

@@ -5,7 +5,7 @@ import { crdOf, definitions } from '../resources/crd.ts';
 
 const notice = '# Generated from src/resources by `make crds`. Do not edit.\n';
 
-/** File name → YAML, one custom resource definition each. */
+/** YAML by file name. Each file has one CustomResourceDefinition. */
 export const crdFiles = (): ReadonlyMap<string, string> =>
   new Map(
     definitions.map((definition) => [
@@ -14,7 +14,7 @@ export const crdFiles = (): ReadonlyMap<string, string> =>
     ]),
   );
 
-/** Prints the custom resource definitions, or writes them into a folder. */
+/** Prints the CustomResourceDefinitions, or writes files into a folder. */
 export function crds(options: { readonly output?: string | undefined }): void {
   const files = crdFiles();
   if (options.output === undefined) {

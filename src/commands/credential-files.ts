@@ -14,8 +14,8 @@ import type { DataFolder } from './data-folder.ts';
 const maxLength = 8192;
 
 /**
- * An owner as part of a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.`
- * only, so each other byte, and `_`, is written as `_` and two hex digits: alice@example.com is
+ * An owner as part of a file name. The keys of a Secret have letters, digits, `-`, `_` and `.`
+ * only, so each other byte, and `_`, becomes `_` and two hex digits: alice@example.com becomes
  * alice_40example.com.
  */
 export const fileNameOf = (owner: string): string =>
@@ -23,10 +23,10 @@ export const fileNameOf = (owner: string): string =>
     [...Buffer.from(character)].map((byte) => `_${byte.toString(16).padStart(2, '0')}`).join(''),
   );
 
-/** Other names could be confused with those of owners' files, or leave the folder. */
+/** Other names might be those of owners' files, or of files outside the folder. */
 export const isCredentialName = (name: string): boolean => /^[A-Za-z0-9_-]+$/.test(name);
 
-/** The one line of a file, with which no header can be forged; undefined for anything else. */
+/** The text without white space around it, if it is valid in an HTTP header; else undefined. */
 export function secretLineOf(text: string): string | undefined {
   const secret = text.trim();
   return secret === '' || secret.length > maxLength || /[^\x21-\x7e]/.test(secret)
@@ -37,24 +37,24 @@ export function secretLineOf(text: string): string | undefined {
 export interface CredentialFilesOptions {
   readonly folder: string;
   readonly setting: string;
-  /** Name of one credential in logs: "a git credential". */
+  /** Name of one credential in logs, for example "a git credential". */
   readonly what: string;
-  /** Expected content of a file, for logs. */
+  /** Text for logs: the expected content of a file. */
   readonly expected: string;
   readonly logger: Logger;
 }
 
 /**
- * - absent: there is no such file.
- * - unusable: the file has no usable value, which is logged.
+ * - absent: the file does not exist.
+ * - unusable: the file has no usable value. The problem is logged.
  */
 export type CredentialFile<T> =
   { readonly file: string; readonly value: T } | 'absent' | 'unusable';
 
 /**
- * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner
- * instead. They are read when they are needed, so a change counts at once. The content of a file is
- * never logged.
+ * Credentials from the files of a mounted folder. The file NAME is for all owners; NAME.OWNER takes
+ * precedence for one owner. Each call reads the file, so that a change applies at once. The content
+ * of a file is never logged.
  */
 export class CredentialFiles {
   readonly #options: CredentialFilesOptions;
@@ -64,7 +64,7 @@ export class CredentialFiles {
     this.#options = options;
   }
 
-  /** Files without those of the mount itself. Throws a `CommandError` for an unreadable folder. */
+  /** File names without the mount's own, as `..data`. `CommandError`: the folder is unreadable. */
   list(): readonly string[] {
     const { folder, setting } = this.#options;
     try {
@@ -74,19 +74,19 @@ export class CredentialFiles {
     }
   }
 
-  /** The owner's credential, else the shared one. `parse`: undefined if useless. Never rejects. */
+  /** The owner's, else the shared credential. `parse`: undefined if unusable. Never rejects. */
   async of<T>(
     name: string,
     owner: string,
     parse: (text: string) => T | undefined,
   ): Promise<{ readonly file: string; readonly value: T } | undefined> {
     const own = await this.ownOf(name, owner, parse);
-    // The shared credential does not replace an unusable own one, because it may permit more.
+    // An invalid credential of the owner is not replaced, as the shared one may permit more.
     const found = own === 'absent' ? await this.everybodysOf(name, parse) : own;
     return typeof found === 'string' ? undefined : found;
   }
 
-  /** The owner's own credential alone. Never rejects. */
+  /** The owner's credential only, not the shared one. Never rejects. */
   async ownOf<T>(
     name: string,
     owner: string,
@@ -95,7 +95,7 @@ export class CredentialFiles {
     return isCredentialName(name) ? this.#read(`${name}.${fileNameOf(owner)}`, parse) : 'absent';
   }
 
-  /** Credential for everybody, never an owner's own one. Never rejects. */
+  /** The shared credential only, not the owner's. Never rejects. */
   async everybodysOf<T>(
     name: string,
     parse: (text: string) => T | undefined,
@@ -110,7 +110,7 @@ export class CredentialFiles {
       text = await readFile(join(folder, file), 'utf8');
     } catch (error) {
       const code = systemCodeOf(error) ?? 'unreadable';
-      // ENAMETOOLONG: no file can have this name.
+      // ENAMETOOLONG: no file can have such a long name.
       if (code === 'ENOENT' || code === 'ENAMETOOLONG') return 'absent';
       this.#complain(file, code);
       return 'unusable';
@@ -134,7 +134,7 @@ export class CredentialFiles {
   }
 }
 
-/** API keys of models from a mounted folder: NAME is shared, NAME.OWNER is one owner's. */
+/** API keys of models from a mounted folder: NAME is shared, NAME.OWNER belongs to one owner. */
 export function mountedAgentCredentials(
   folder: string | undefined,
   logger: Logger,
@@ -147,14 +147,14 @@ export function mountedAgentCredentials(
     what: 'a model credential',
     expected: 'it has to be one line with the key',
   });
-  // Checked at the start, so that a missing folder shows before the first conversation.
+  // Throws for an unreadable folder at the start, not only when a conversation needs a key.
   files.list();
   return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }
 
 const keyBytes = 32;
 
-/** Master key of an embedded installation, made once in the data folder for this user alone. */
+/** Master key for the command `up`. The first call creates the key in the data folder. */
 export function localMasterKey(folder: DataFolder): SandboxKeys {
   const text = folder.remember('master-key', () => randomBytes(keyBytes).toString('hex'));
   const key = Buffer.from(text, 'hex');
@@ -165,15 +165,15 @@ export function localMasterKey(folder: DataFolder): SandboxKeys {
   return new SandboxKeys([key]);
 }
 
-/** Secrets reach their mounts about a minute after a change, so this loses no time. */
+/** Kubelets take about a minute to update a mounted Secret, so this interval adds little. */
 const reloadIntervalMs = 10_000;
 
 interface MountedMasterKeysOptions extends Pick<Runtime, 'clock' | 'logger'> {
-  /** The current one first. */
+  /** The first one has the current master key. */
   readonly files: readonly string[];
 }
 
-/** Master keys from mounted files, read again after changes; unusable ones change nothing. */
+/** Reads master keys from mounted files, and again after changes. Errors keep the old keys. */
 export function mountedMasterKeys({ files, clock, logger }: MountedMasterKeysOptions) {
   let known = readAll(files);
   const keys = keysOf(known);
@@ -199,7 +199,7 @@ export function mountedMasterKeys({ files, clock, logger }: MountedMasterKeysOpt
   return { keys, close: () => timer.cancel() };
 }
 
-/** Master keys from files, the current one first. */
+/** Master keys from files. The first file has the current one. */
 export const readMasterKeys = (files: readonly string[]): SandboxKeys => keysOf(readAll(files));
 
 const readAll = (files: readonly string[]): readonly Buffer[] =>

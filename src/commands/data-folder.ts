@@ -22,7 +22,7 @@ import { apiKeys } from '../resources/api-key.ts';
 export class DataFolder {
   readonly path: string;
 
-  /** Makes the folder, readable by this user alone. Throws `CommandError` when it can't be used. */
+  /** Creates the folder for this user only. Throws `CommandError` if the folder can not be used. */
   constructor(path: string) {
     this.path = resolve(path);
     try {
@@ -45,7 +45,7 @@ export class DataFolder {
     return join(this.path, name);
   }
 
-  /** The text of a file without surrounding white space, or undefined when there is none. */
+  /** Text of a file without surrounding white space; undefined if the file does not exist. */
   read(name: string): string | undefined {
     try {
       return readFileSync(this.file(name), 'utf8').trim();
@@ -55,14 +55,14 @@ export class DataFolder {
     }
   }
 
-  /** Writes a file that only this user can read, whole or not at all. */
+  /** Writes a file completely or not at all. Only this user can read the file. */
   write(name: string, text: string): void {
     const unfinished = this.file(`.${name}.new`);
     writeFileSync(unfinished, `${text}\n`, { mode: 0o600 });
     renameSync(unfinished, this.file(name));
   }
 
-  /** Content of the file; `make` creates it at the first call. */
+  /** Content of the file. If the file does not exist, `make` returns the content to write. */
   remember(name: string, make: () => string): string {
     const known = this.read(name);
     if (known !== undefined && known !== '') return known;
@@ -74,7 +74,7 @@ export class DataFolder {
 
 const loopback = '127.0.0.1';
 
-/** Stored port if it is free, else 0 (any). A constant port keeps addresses valid over restarts. */
+/** The stored port if that port is free, else 0 (any port). Stored addresses thus stay valid. */
 export async function lastPort(folder: DataFolder, file: string): Promise<number> {
   const last = Number(folder.read(file));
   return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
@@ -97,9 +97,9 @@ const schema = z.object({ url: z.url(), owner: z.string() });
 type LocalService = z.output<typeof schema>;
 
 /**
- * Data folder of a service on this machine: DATA_DIR, else the folder of the kubeconfig that the
- * service has written, else the default folder. Undefined for any other KUBECONFIG, which names a
- * cluster.
+ * Data folder of a service on this machine: DATA_DIR, else the folder of a KUBECONFIG that such a
+ * service has written, else the default folder. Undefined for any other KUBECONFIG, which is that
+ * of a cluster.
  */
 export function localServiceFolder({
   DATA_DIR = '',
@@ -111,7 +111,7 @@ export function localServiceFolder({
   return isOurs && existsSync(join(folder, file)) ? folder : undefined;
 }
 
-/** Records the service that uses the data folder. Returns the function that removes the record. */
+/** Stores the service in a file of its data folder. Returns a function that removes the file. */
 export function announceService(folder: DataFolder, service: LocalService): () => void {
   folder.write(file, JSON.stringify(service));
   return () => rmSync(folder.file(file), { force: true });
@@ -122,7 +122,7 @@ export function localService(folder: DataFolder): LocalService | undefined {
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
-/** The key of the first start; undefined where there is none, or a user has revoked it. */
+/** The API key of the first start; undefined without such a key, or if a user has revoked it. */
 export async function storedFirstKey(
   client: KubeClient,
   folder: DataFolder,

@@ -21,7 +21,7 @@ import { connect } from './process.ts';
 
 export interface EmbeddedClusterOptions extends MeasuredRuntime {
   readonly folder: DataFolder;
-  /** 0: the port of the last start where that is free, else any. */
+  /** 0: the port of the last start if it is free, else any port. */
   readonly port: number;
   readonly images: Readonly<Record<string, ImageProgram>>;
 }
@@ -35,7 +35,7 @@ const loopback = '127.0.0.1';
 
 const stateFile = 'state.db';
 
-/** Throws for volumes without a stored state: the start would delete all, as none has a claim. */
+/** Throws if volumes exist without a stored state: without their claims, they would be deleted. */
 function refuseVolumesWithoutState(folder: DataFolder): void {
   const volumes = folder.file('node/volumes');
   if (
@@ -63,7 +63,7 @@ async function openPlane(runtime: MeasuredRuntime, folder: DataFolder): Promise<
   }
 }
 
-/** The certificate is the same over restarts, so that copied kubeconfigs stay valid. */
+/** The certificate stays the same over restarts, so that copied kubeconfigs stay valid. */
 function certificateOf(folder: DataFolder, clock: Clock): Certificate {
   const text = folder.remember('certificate', () => {
     const { cert, key } = createCertificate({ nowMs: clock.now() });
@@ -75,7 +75,7 @@ function certificateOf(folder: DataFolder, clock: Clock): Certificate {
   return { cert, key };
 }
 
-/** A control plane and a node on this machine, which the stack ends in reverse order. */
+/** Starts a control plane and a node on this machine. The stack stops both in reverse order. */
 export async function startEmbeddedCluster(
   options: EmbeddedClusterOptions,
   stack: AsyncDisposableStack,
@@ -83,12 +83,12 @@ export async function startEmbeddedCluster(
   const { folder, images, port: wantedPort, ...runtime } = options;
   const { clock, logger } = runtime;
   const apiLogger = logger.child({ component: 'api-server' });
-  // The plane opens first, because it locks the folder against other processes.
+  // The control plane starts first, because it locks the folder against other processes.
   const plane = await openPlane({ ...runtime, logger: apiLogger }, folder);
   stack.defer(() => plane.close());
   await plane.applyCrds(definitions.map(crdOf));
   const token = folder.remember('api-token', () => randomBytes(32).toString('base64url'));
-  // Copied kubeconfigs contain the port.
+  // The port stays the same, because copied kubeconfigs contain the port.
   const port = wantedPort === 0 ? await lastPort(folder, 'api-port') : wantedPort;
   const server = await startApiServer({
     plane,

@@ -28,7 +28,7 @@ import { pullRequestTools } from '../gateway/pull-requests/tools.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Destination of audit lines, whatever the log level is. */
+/** Logger of audit lines, which do not depend on LOG_LEVEL. */
 export const auditOf = (config: GatewayConfig | UpConfig) =>
   loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
 
@@ -69,7 +69,7 @@ const builtFolder = (programFolder: string, name: string, file: string): string 
     .map((path) => join(programFolder, path))
     .find((path) => existsSync(join(path, file)));
 
-/** Folders of the built pages, and of the official web UI if wanted; none without a build. */
+/** Folders of the built pages, and of the official web UI if `UI` is true. Absent if not built. */
 export function webDirectories(
   programFolder: string,
   { UI }: { readonly UI: boolean },
@@ -88,7 +88,7 @@ interface PullRequestServiceOptions {
   readonly caches: Pick<Caches, 'conversations' | 'templates'>;
 }
 
-/** Opens pull requests, and reads the states of open ones again, until the stack ends. */
+/** Opens pull requests, and polls the states of open ones. The stack closes the service. */
 export function pullRequestService(
   config: GatewayConfig | UpConfig,
   { client, credentials, caches }: PullRequestServiceOptions,
@@ -128,7 +128,7 @@ export function pullRequestService(
 interface AgentSideOptions {
   readonly namespace: string;
   readonly host: string;
-  /** 0 means any free port. */
+  /** 0: any free port. */
   readonly port: number;
   readonly maxConnectionsPerAddress?: number;
   readonly notify: WebhooksOptions['notify'];
@@ -143,7 +143,7 @@ interface AgentSideOptions {
 /** Maximum connections to one git host, for all sandboxes together. */
 const hostConnections = 128;
 
-/** Serves sandboxes git, pull request tools and webhooks until the stack ends; returns the port. */
+/** Serves git, tools, secrets and webhooks to sandboxes until the stack closes. Returns a port. */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
   { credentials, keys, caches, notify, client, pullRequests, version, ...server }: AgentSideOptions,

@@ -17,11 +17,11 @@ import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './
 
 export interface GatewayProgram {
   readonly version: string;
-  /** Folder of the program file, which the built pages are beside. */
+  /** Folder of the program file. The built pages are beside this file. */
   readonly programFolder: string;
 }
 
-/** The REST service against a cluster. Any number of these may run side by side. */
+/** Runs the REST service for a cluster. Several gateways may run at the same time. */
 export async function gateway({ version, programFolder }: GatewayProgram): Promise<void> {
   const config = readGatewayConfig(process.env);
   const stopped = interrupted();
@@ -84,7 +84,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
       version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
-      // Above the needs of one sandbox, and low enough that none can take all connections.
+      // One sandbox needs fewer connections, and no sandbox can use all connections.
       maxConnectionsPerAddress: 128,
       notify: (notification: AgentNotification, owner: string) =>
         notifications.notify(notification, owner),

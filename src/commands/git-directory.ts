@@ -41,9 +41,9 @@ type GithubAppConfig = Pick<
 >;
 
 /**
- * The credentials of the GitHub App of the settings, until the stack ends; undefined where there is
- * no App. Throws a `CommandError` where its key can't be used, because that shows at the start then
- * and not with the first conversation.
+ * Credentials of the GitHub App that the settings name; undefined if there is none. The stack
+ * closes the client. Throws a `CommandError` if the key can not be used, so that this error occurs
+ * at the start and not in the first conversation.
  */
 function githubApp(
   config: GithubAppConfig,
@@ -76,7 +76,7 @@ function githubApp(
   return new GithubApp({ appId, provider, owners, client, clock, logger }).source;
 }
 
-/** Errors of the system's cryptography may contain a part of the key, so none is passed on. */
+/** Errors of `node:crypto` may contain a part of the key, so no such error becomes a `cause`. */
 function checkKey(file: string): void {
   let text: string;
   try {
@@ -96,12 +96,12 @@ function isPrivateKey(text: string): boolean {
   }
 }
 
-/** Entry of a Secret with the certificates of authorities, which Node reads by a variable. */
+/** Entry of the Secret with CA certificates, whose path is in a variable of Node's environment. */
 const certificatesFile = 'ca.crt';
 
 type Secrets = Pick<GitCredential, 'authorization' | 'token'>;
 
-/** Secrets of a text `user:password`, or of a token alone; undefined for any other text. */
+/** Parses `user:password`, or a token. Undefined for any other text. */
 export function secretsOf(text: string, provider: string): Secrets | undefined {
   const secret = secretLineOf(text);
   if (secret === undefined) return undefined;
@@ -117,7 +117,7 @@ export interface MountedGitCredentialsOptions {
   readonly logger: Logger;
 }
 
-/** Sources of credentials in files, separate, so that other sources can come between them. */
+/** Two sources of credentials in files. Another source can take precedence over the second. */
 interface GitCredentialFiles {
   /** Files named PROVIDER.OWNER. */
   readonly own: CredentialSource;
@@ -159,16 +159,13 @@ function gitCredentialFiles({
   };
 }
 
-/** Credentials for git hosts from files: PROVIDER is shared, PROVIDER.OWNER is one owner's. */
+/** Credentials for git hosts from files: PROVIDER is shared, PROVIDER.OWNER is of one owner. */
 export function mountedGitCredentials(options: MountedGitCredentialsOptions): GitCredentials {
   const { own, everybodys } = gitCredentialFiles(options);
   return credentialsOf([own, everybodys]);
 }
 
-/**
- * Shared credentials, by provider, from files and from the users in the URLs of hosts, without
- * those of owners and of a GitHub App.
- */
+/** Shared credentials by provider, from files and URLs of hosts: none of owners or a GitHub App. */
 export async function everybodysGitCredentials({
   hosts,
   folder,
@@ -201,9 +198,8 @@ type GitCredentialsConfig = GithubAppConfig &
   Pick<GatewayConfig | UpConfig, 'GIT_HOSTS' | 'GIT_CREDENTIALS_DIR'>;
 
 /**
- * Credentials for private repositories, from the settings, until the stack ends. Only the gateway
- * has them. The files of owners count first, then the GitHub App, then the files for everybody,
- * then the users in the URLs of hosts.
+ * Credentials for private repositories, which only the gateway has. The first that exists is used:
+ * files of owners, the GitHub App, shared files, users in the URLs of hosts. The stack closes all.
  */
 export function gitCredentials(
   config: GitCredentialsConfig,
@@ -225,7 +221,7 @@ export function gitCredentials(
   ]);
 }
 
-/** The git hosts of a gateway's settings; closed with the stack. */
+/** Checks access to repositories on the settings' git hosts. The stack closes the checker. */
 export function gitDirectory(
   config: GatewayConfig | UpConfig,
   credentials: GitCredentials,

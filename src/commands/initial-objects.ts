@@ -10,7 +10,7 @@ import {
 } from '../resources/sandbox-template.ts';
 import { sandboxPools } from '../resources/sandbox-pool.ts';
 
-/** Creates the object unless one of its name exists, so that changes of users last. */
+/** Creates the object unless an object of this name exists: users may have changed it. */
 export async function ensure<T extends KubeObject>(
   client: KubeClient,
   resource: ResourceDefinition<T>,
@@ -23,7 +23,7 @@ export async function ensure<T extends KubeObject>(
   }
 }
 
-/** Initial quota of an installation. Later starts keep the changes of users. */
+/** Initial quota of an installation. Later starts do not overwrite changes of users. */
 export const defaultQuota = (namespace: string): NewObject<ConversationQuota> => ({
   apiVersion,
   kind: conversationQuotas.kind,
@@ -34,7 +34,7 @@ export const defaultQuota = (namespace: string): NewObject<ConversationQuota> =>
     onExceeded: 'PauseOldest',
     minActiveSeconds: 0,
     autoResume: 'All',
-    // The reasons for these numbers are in docs/sizing.md.
+    // docs/sizing.md has the reasons for these numbers.
     maxConversations: 1_000,
     maxStoredBytes: 64 * 1024 * 1024,
     maxSandboxes: 100,
@@ -43,10 +43,10 @@ export const defaultQuota = (namespace: string): NewObject<ConversationQuota> =>
 
 export const referenceAgentImage = 'conversation-operator/reference-agent';
 
-/** Idle time of agents before their sandboxes are paused; the chart has the same. */
+/** Default time without a run after which a sandbox is paused. The chart has the same value. */
 export const defaultIdleTimeout = '30m';
 
-/** Initial template of a local installation. Later starts keep the changes of users. */
+/** Initial template for the command `up`. Later starts do not overwrite changes of users. */
 export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> => ({
   apiVersion,
   kind: sandboxTemplates.kind,
@@ -73,7 +73,7 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   },
 });
 
-/** Sets the warm sandboxes of a local template; undefined keeps the number of an earlier start. */
+/** Sets the number of warm sandboxes of a template; undefined leaves the pool unchanged. */
 export async function keepWarm(
   client: KubeClient,
   namespace: string,

@@ -7,9 +7,8 @@ import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { CommandError } from './terminal.ts';
 
 /**
- * Installs an agent into a folder unless `program` in it exists. The installation works in a folder
- * of its own, which gets its final name once it is complete: an interrupted installation is never
- * used.
+ * Installs an agent into a folder unless `program` exists there. `install` works in a temporary
+ * folder, which is renamed once it is complete, so that no incomplete installation is used.
  */
 export async function installInto(
   home: string,
@@ -21,7 +20,7 @@ export async function installInto(
   try {
     await install(attempt);
     if (existsSync(program)) return;
-    // The folder is absent, or a part of it that the program needs has gone.
+    // The folder does not exist, or lacks a file that the program needs.
     await rm(home, { recursive: true, force: true });
     if (!existsSync(home)) renameSync(attempt, home);
   } finally {
@@ -33,13 +32,13 @@ export interface InstallerOptions {
   readonly agent: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
-  /** Text after "is installed by" where the installer itself is not on the PATH. */
+  /** End of the message "… is installed by", if the installer itself is not on the PATH. */
   readonly missing: string;
 }
 
 /**
- * Runs an installer, whose output goes to standard error. Keys of models stay hidden from packages.
- * Throws `CommandError`, or rejects with the signal's reason.
+ * Runs an installer, whose output goes to standard error. The installer gets no API keys of models.
+ * Throws `CommandError`, or rejects with the reason of the signal.
  */
 export async function runInstaller(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],
@@ -62,11 +61,11 @@ export async function runInstaller(
     );
 }
 
-/** Environment of an installer, whose packages get no keys of models. */
+/** Environment of an installer, without the API keys of models. */
 const withoutKeys = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('LLM_')));
 
-/** Whether an installer's command succeeds; false if not on the PATH. Rejects on the signal. */
+/** Whether a command succeeds; false if not on the PATH. Rejects with the reason of the signal. */
 export async function succeeds(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],
   { environment, signal }: Pick<InstallerOptions, 'environment' | 'signal'>,

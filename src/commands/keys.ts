@@ -22,7 +22,7 @@ function timeOf(option: string, text: string | undefined): string | undefined {
   return new Date(time).toISOString();
 }
 
-/** Prints the new key, and nothing else, on standard output: it can't be shown again. */
+/** Prints only the new key on standard output. The key can not be shown again. */
 export async function createKey({
   owner,
   role,
@@ -73,7 +73,7 @@ export async function listKeys(options: ClusterOptions): Promise<void> {
   );
 }
 
-/** Deletes the key; gateways refuse it as soon as their caches have seen that. */
+/** Deletes the key. Gateways refuse the key as soon as their informer caches are updated. */
 export async function revokeKey(name: string, options: ClusterOptions): Promise<void> {
   await withClient(options, async (client, namespace) => {
     try {

@@ -27,16 +27,16 @@ import { namesProvider } from '../resources/agent-settings.ts';
 import { installInto, runInstaller } from './installer.ts';
 
 interface AcpInstallOptions {
-  /** Folder of all installed agents, each version in a folder of its own. */
+  /** Folder of all installed agents, with a folder for each version. */
   readonly folder: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
 }
 
 /**
- * Returns the folder with the program of the pinned package of an agent, which npm installs unless
- * it exists, without running scripts of packages. Throws `CommandError`, or rejects with the
- * signal's reason.
+ * Returns the folder with the program of an agent. If there is none, npm installs the pinned
+ * package without running scripts of packages. Throws `CommandError`, or rejects with the reason of
+ * the signal.
  */
 export async function installAcpAgent(
   name: AcpAgentName,
@@ -70,7 +70,7 @@ export const acpProgram = (
   { PATH = '' }: NodeJS.ProcessEnv,
 ): ImageProgram => ({ ...bridge, env: { ...bridge.env, PATH: [programs, PATH].join(delimiter) } });
 
-/** Initial template for a local agent. Later starts change only the model of the environment. */
+/** Initial template of a local agent. Later starts update only its model from the environment. */
 export const acpTemplate = (namespace: string, name: AcpAgentName): NewObject<SandboxTemplate> => {
   const { package: packageName, version, license } = acpVendors[name];
   return {
@@ -106,7 +106,7 @@ export const acpTemplate = (namespace: string, name: AcpAgentName): NewObject<Sa
 
 const openHandsTemplateName = 'openhands';
 
-/** LiteLLM form of a plain model name at a custom address, which is OpenAI-compatible. */
+/** LiteLLM needs the prefix `openai/` for a model at an OpenAI-compatible address. */
 function liteLlmModel<T extends LocalModel>(model: T): T {
   const { LLM_MODEL: name, LLM_BASE_URL: baseUrl } = model;
   return name === undefined || baseUrl === undefined || name.includes('/')
@@ -114,7 +114,7 @@ function liteLlmModel<T extends LocalModel>(model: T): T {
     : { ...model, LLM_MODEL: `openai/${name}` };
 }
 
-/** Initial template for a local OpenHands agent-server. Later starts change only its model. */
+/** Initial template of a local OpenHands agent. Later starts update only its model. */
 export const openHandsTemplate = (
   namespace: string,
   version: string,
@@ -127,7 +127,7 @@ export const openHandsTemplate = (
     description: `OpenHands agent-server ${version}, with the model of LLM_MODEL, LLM_BASE_URL and LLM_API_KEY.`,
     podTemplate: {
       spec: {
-        // The agent ends within 2 s, except during a tool call, which was interrupted before.
+        // The agent ends within 2 s. A running tool call is interrupted before the pod is deleted.
         terminationGracePeriodSeconds: 10,
         containers: [
           {
@@ -138,7 +138,7 @@ export const openHandsTemplate = (
         ],
       },
     },
-    // Without this list the agent also takes its tool for a browser, and there is no browser.
+    // By default the agent also loads its browser tool, and there is no browser.
     agent: {
       kind: 'openhands',
       workingDir: '/workspace',
@@ -153,7 +153,7 @@ export const openHandsTemplate = (
 export interface LocalAgentsOptions {
   readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS' | 'AGENTS_DIR'>;
   readonly folder: DataFolder;
-  /** Folder with the program and the reference agent. */
+  /** Folder of the program file and of the reference agent. */
   readonly programFolder: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
@@ -161,15 +161,15 @@ export interface LocalAgentsOptions {
 
 export interface LocalAgents {
   readonly images: Readonly<Record<string, ImageProgram>>;
-  /** Template of starts that name none. */
+  /** Template of conversations that name none. */
   readonly templateName: string;
   ensureTemplates(client: KubeClient, namespace: string): Promise<void>;
-  /** Notes for the user who has started the program, printed once the templates exist. */
+  /** Text for the person who has started the program, printed after the templates exist. */
   notes(client: KubeClient, namespace: string): Promise<readonly string[]>;
   readonly example: string;
 }
 
-/** The first existing path: beside the bundled program, or in the sources. */
+/** The first path that exists: beside the bundled program, or in a checkout. */
 function fileOf(programFolder: string, paths: readonly string[], what: string): string {
   const file = paths.map((path) => join(programFolder, path)).find((path) => existsSync(path));
   if (file === undefined) throw new CommandError(`${what} is missing in ${programFolder}`);
@@ -185,21 +185,21 @@ function referenceAgent(programFolder: string): Readonly<Record<string, ImagePro
   return { [referenceAgentImage]: { command: [process.execPath, program] } };
 }
 
-/** Agent whose template is created in addition to that of the reference agent. */
+/** A local agent. Its template exists in addition to that of the reference agent. */
 type LocalAgent = Omit<LocalAgents, 'ensureTemplates'> & {
   ensureTemplate(client: KubeClient, namespace: string): Promise<void>;
 };
 
-/** Installs the chosen agents unless they are installed. Rejects with the signal's reason. */
+/** Installs the selected agents that are not installed. Rejects with the reason of the signal. */
 export async function localAgents(options: LocalAgentsOptions): Promise<LocalAgents> {
   const reference = referenceAgent(options.programFolder);
   const [name, ...others] = agentsOf(options.config);
   const first = await localAgent(name, options, reference);
   const agents = [first];
-  // Agents are installed one after the other, because installers write their progress.
+  // Agents are installed one after the other, because installers print their progress.
   for (const other of others) agents.push(await localAgent(other, options, reference));
   return {
-    // The reference agent stays: sandboxes of an earlier start may be made from its template.
+    // Sandboxes of an earlier start may have the template of the reference agent.
     images: agents.reduce((images, agent) => ({ ...images, ...agent.images }), reference),
     templateName: first.templateName,
     ensureTemplates: async (client, namespace) => {
@@ -261,7 +261,7 @@ async function openHands(options: LocalAgentsOptions): Promise<LocalAgent> {
   };
 }
 
-/** The bridge to an agent that speaks the Agent Client Protocol; the agent is its child. */
+/** Runs an agent of the Agent Client Protocol as a child of the reference agent's program. */
 async function acpAgent(
   name: AcpAgentName,
   { config, folder, environment, signal }: LocalAgentsOptions,
@@ -307,14 +307,14 @@ async function notesOn(
 
 const localCredential = 'model';
 /**
- * Annotation of a template whose model comes from the environment of `up`; without it, a user has
- * set the model. The value `bound` says that `up` has bounded the models, too.
+ * Annotation of a template whose model comes from the environment of the command `up`, and not from
+ * a user. The value `bound` means that `up` has also set `allowedModels`.
  */
 const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
 
-/** The key of LLM_API_KEY for everybody, after mounted ones. Throws `CommandError` if invalid. */
+/** Adds LLM_API_KEY as the key `model` after mounted ones. Throws `CommandError` if invalid. */
 export function localAgentCredentials(
   { LLM_API_KEY: text }: LocalModel,
   mounted: AgentCredentials,
@@ -328,7 +328,7 @@ export function localAgentCredentials(
   };
 }
 
-/** Sets the environment's model on a template, or removes the one of an earlier start. */
+/** Sets the model of the environment on a template, or removes that of an earlier start. */
 export async function useLocalModel(
   client: KubeClient,
   namespace: string,
@@ -340,7 +340,7 @@ export async function useLocalModel(
   const { metadata, spec } = await client.get(sandboxTemplates, namespace, templateName);
   const before = metadata.annotations?.[fromEnvironment];
   if (!isSet && before === undefined) return;
-  // Without LLM_BASE_URL the model's name selects the provider that gets the key: bound to it.
+  // Without LLM_BASE_URL the model's name selects the provider that receives the API key.
   const isBound = LLM_API_KEY !== undefined && LLM_BASE_URL === undefined;
   const allowedModels = isBound
     ? (spec.agent.allowedModels ?? []).filter(namesProvider)

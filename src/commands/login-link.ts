@@ -21,12 +21,12 @@ export interface LoginLinkOptions extends ClusterOptions {
   readonly url?: string;
 }
 
-/** URL at which `kubectl port-forward` serves the gateway, as in the notes of the chart. */
+/** URL of the gateway with `kubectl port-forward`, as in the NOTES of the chart. */
 const forwardedUrl = 'http://127.0.0.1:3000';
 
 /**
- * Prints a link that signs a person in once, and nothing else, on standard output: for a service of
- * this machine (`localServiceFolder`), else for a cluster. Options that name a cluster decide.
+ * Prints only the link on standard output. The link signs a person in once: at the service of this
+ * machine (`localServiceFolder`), or at a cluster if an option names one or there is no service.
  */
 export async function loginLink(options: LoginLinkOptions): Promise<void> {
   const { url } = options;
@@ -52,7 +52,7 @@ function localLink(
     );
   const connection = { kubeconfig: folder.file(localKubeconfig), namespace: localNamespace };
   return withClient(connection, async (client) => {
-    // The sessions of the link end with the key of the first start.
+    // If the key of the first start is revoked, the sessions of the link end.
     const first = await storedFirstKey(client, folder);
     return createLoginLink({
       client,

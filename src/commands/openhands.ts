@@ -6,12 +6,11 @@ import { installInto, runInstaller, succeeds } from './installer.ts';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { DataFolder } from './data-folder.ts';
 
-/** The versions of Python that the OpenHands agent runs with, as pyenv names its folders. */
+/** Names of pyenv's folders for the versions of Python that the OpenHands agent supports. */
 const suitable = /^3\.(12|13)\.(\d+)$/;
 
 /**
- * Returns the newest suitable Python that pyenv has installed; undefined where there is none. uv
- * does not find such a Python: of pyenv's Pythons only the chosen one is on the PATH.
+ * Newest suitable Python of pyenv, or undefined. uv finds only pyenv's selected one, on the PATH.
  */
 function pyenvPython({
   PYENV_ROOT = '',
@@ -47,15 +46,15 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** All three are pinned: uv takes any version of a package that only another package needs. */
+/** All are pinned here, because uv takes any version of a package that only another one needs. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
-/** Versions of Python that the agent runs with; `UV_PYTHON` names another one. */
+/** Versions of Python that the agent supports. `UV_PYTHON` overrides this range. */
 const pythonVersions = '>=3.12,<3.14';
 
 export interface InstallOptions {
-  /** Folder of all installed agents, each version in a folder of its own. */
+  /** Folder of all installed agents, with a folder for each version. */
   readonly folder: string;
-  /** The file that pins every package, the agent among them. */
+  /** File of pip constraints, which pins every package including the agent. */
   readonly constraints: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
@@ -69,8 +68,8 @@ export function pinnedVersion(constraints: string): string {
 }
 
 /**
- * Returns the Python of a virtual environment with the pinned OpenHands agent-server, which uv
- * creates unless it exists. Throws `CommandError`, or rejects with the signal's reason.
+ * Returns the Python of a virtual environment with the pinned OpenHands agent. uv creates a missing
+ * environment. Throws `CommandError`, or rejects with the reason of the signal.
  */
 export async function installOpenHands(options: InstallOptions): Promise<string> {
   const { folder, constraints } = options;
@@ -87,8 +86,8 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
 }
 
 /**
- * Returns the environment of uv with the Python that the agent gets: the one of `UV_PYTHON`, else
- * one that uv finds on this machine, else one of pyenv, else one that uv fetches.
+ * Environment for uv, which selects the Python of the agent: that of `UV_PYTHON`, else one that uv
+ * finds on this machine, else one of pyenv, else one that uv downloads.
  */
 async function withPython({ environment, signal }: InstallOptions): Promise<NodeJS.ProcessEnv> {
   const asIs = { UV_PYTHON: pythonVersions, ...environment };
@@ -110,16 +109,16 @@ const uv = (args: readonly string[], { environment, signal }: InstallOptions): P
 
 export const openHandsImage = 'conversation-operator/openhands-agent';
 
-/** The program listens on its pod's address; arguments of the pod's spec override these. */
+/** The program listens on the IP address of its pod. The pod's `args` override these options. */
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
 /**
- * A socket's path has 107 bytes at most, of which tmux and the agent need these:
- * /tmux-4294967295/openhands-<32 hex digits>.
+ * Maximum bytes of the folder: the path of a socket has at most 107 bytes, and tmux and the agent
+ * append /tmux-4294967295/openhands-<32 hex digits>.
  */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/** Environment with the folder of tmux' sockets; empty for too long a path: tmux takes /tmp then. */
+/** Environment with a folder for tmux sockets; empty if its path is too long: tmux uses /tmp. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};
@@ -131,10 +130,10 @@ export const openHandsProgram = (python: string, folder: DataFolder): ImageProgr
   command: ['/bin/sh', '-c', script, python],
   env: {
     ...tmuxEnvironment(folder),
-    // Otherwise LiteLLM fetches a list of prices at each start.
+    // Without this variable LiteLLM downloads a list of prices at each start.
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
     OPENHANDS_SUPPRESS_BANNER: '1',
-    // Otherwise log lines are wrapped at 80 columns.
+    // Without this variable the agent wraps lines of its log at 80 columns.
     LOG_JSON: 'true',
   },
 });

@@ -24,10 +24,10 @@ import {
   connectForLease,
 } from './process.ts';
 
-/** Without webhooks, polling alone must notice a change within 5 s. */
+/** Without webhooks, polls alone have to notice a change within 5 s. */
 const maxPollWithoutNotificationsMs = 4_000;
 
-/** The controllers of a cluster: one process leads each shard, the others wait for its lease. */
+/** Runs the controllers. For each shard one process leads, and the others wait for its lease. */
 export async function operator(): Promise<void> {
   const config = readOperatorConfig(process.env);
   const stopped = interrupted();
@@ -37,7 +37,7 @@ export async function operator(): Promise<void> {
   const scope = config.ALL_NAMESPACES ? {} : { namespace };
   const forLease = connectForLease(connection, runtime);
   stack.defer(() => forLease.transport.close());
-  // Caches fill while another process leads, so that a handover takes no longer than the lease.
+  // Caches are filled before this process leads, so that a hand-over takes only as long as a lease.
   const caches = createCaches({ client, ...scope, ...runtime });
   startReflectors(reflectorsOf(caches), stack);
   const stop = new AbortController();
@@ -45,7 +45,7 @@ export async function operator(): Promise<void> {
   let hasInitialObjects = false;
   const ensured = new InitialObjects({ ...initial, client }).ensure(stop.signal).then(
     () => (hasInitialObjects = true),
-    // The process is stopping.
+    // The promise rejects only when the process stops.
     () => undefined,
   );
   const ready = () => hasInitialObjects && reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
@@ -92,12 +92,12 @@ export async function operator(): Promise<void> {
       },
       onStartedLeading: async ({ shard, owns, fenced }, signal) => {
         const share = shareOfMetrics(metrics);
-        // One leader alone maintains the initial objects, whatever the number of shards is.
+        // With several shards, only the leader of one shard maintains the initial objects.
         const maintained =
           shard === shardOf(namespace, config.SHARDS)
             ? new InitialObjects({ ...initial, client: fenced(client) }).maintain(signal)
             : undefined;
-        // The promise rejects at the end of the leadership.
+        // The promise rejects when this process loses the lease.
         maintained?.catch(() => undefined);
         const work = new Operator({
           ...runtime,

@@ -20,8 +20,8 @@ export interface OutwardRuntime extends MeasuredRuntime {
 }
 
 /**
- * The runtime with the way to hosts outside the cluster that the settings name, which one line of
- * the log describes without credentials. Throws a `CommandError` where TRUST_FILE can't be used.
+ * Adds to the runtime the proxies and CAs by which the settings reach hosts outside the cluster.
+ * Logs these in one line without credentials. Throws a `CommandError` for an unusable TRUST_FILE.
  */
 export function withOutward(config: OutwardConfig, runtime: MeasuredRuntime): OutwardRuntime {
   const { clock, logger } = runtime;
@@ -55,12 +55,12 @@ function trustFileOf(
 
 type Environment = Readonly<Record<string, string>>;
 
-/** This machine, where agents reach each other and the callback server. */
+/** Addresses of this machine. Agents call each other and the gateway without a proxy. */
 const inside = ['localhost', '127.0.0.1', '127.0.0.0/8', '::1'];
 
 /**
- * Environment by which the agents of this machine, and the programs that they start, reach hosts
- * outside as this process does. Programs differ in the spelling that they read.
+ * Environment for agents on this machine and for the programs that they start: the proxies and CAs
+ * of this process. Some programs read variables in lower case, and some in upper case.
  */
 export const outwardEnvironment = (config: OutwardConfig, folder: DataFolder): Environment => ({
   ...proxyEnvironment(config),
@@ -76,14 +76,14 @@ function proxyEnvironment(config: OutwardConfig): Environment {
     ...(http !== undefined && { HTTP_PROXY: http, http_proxy: http }),
     NO_PROXY: noProxy,
     no_proxy: noProxy,
-    // Node reads the proxy variables only with this one.
+    // Node uses the variables for proxies only if this variable is set.
     NODE_USE_ENV_PROXY: '1',
   };
 }
 
 /**
- * The variables name one file with the authorities of Node, of the system and of TRUST_FILE: git,
- * curl and Python read no others then. Agents that run see a change with their next start.
+ * All variables name one file with the CAs of Node, of the operating system and of TRUST_FILE,
+ * because git, curl and Python then read no other file. Running agents need a restart for a change.
  */
 function trustEnvironment({ TRUST_FILE: path }: OutwardConfig, folder: DataFolder): Environment {
   if (path === undefined) return {};
@@ -106,7 +106,7 @@ function trustEnvironment({ TRUST_FILE: path }: OutwardConfig, folder: DataFolde
   };
 }
 
-/** Adds variables to the programs; their own take precedence. */
+/** Adds variables to the environments of programs. A program's own variables take precedence. */
 export const withEnvironment = (
   images: Readonly<Record<string, ImageProgram>>,
   env: Environment,

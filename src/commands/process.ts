@@ -40,18 +40,18 @@ export function connect(
   return { client: new HttpKubeClient({ transport }), transport };
 }
 
-/** Connections for the lease: one for the call, one for when the first does not respond. */
+/** One connection for a call, and one for the next call if the first call gets no response. */
 const leaseConnections = 2;
 
 /**
- * The client of a lease. The client shares no connections with the leader's work, because calls
- * wait in one queue for a free one: a renewal behind some hundred slow writes would come too late,
- * and the leader would lose its lease although the API server answers everything.
+ * The client of a lease has its own connections. Calls wait in one queue for a free connection, so
+ * that a renewal behind hundreds of slow writes would be late. The leader would then lose its lease
+ * although the API server answers all calls.
  */
 export const connectForLease = (connection: Connection, runtime: MeasuredRuntime) =>
   connect(connection, runtime, { connections: leaseConnections });
 
-/** Log format: pretty on a terminal, JSON elsewhere, unless the settings name one. */
+/** Without LOG_FORMAT, the format is `pretty` on a terminal and `json` elsewhere. */
 export const loggerOf = (config: {
   readonly LOG_LEVEL: LogLevel;
   readonly LOG_FORMAT?: 'json' | 'pretty' | undefined;
@@ -61,12 +61,12 @@ export const loggerOf = (config: {
     format: config.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json'),
   });
 
-/** Grace of a shutdown: below that of Kubernetes, above any orderly shutdown. */
+/** Maximum time of a shutdown, less than the grace period of pods in Kubernetes (30 s). */
 const graceMs = 25_000;
 
 /**
- * Resolves at the first SIGINT or SIGTERM. A second one ends the process at once: a user who
- * presses Ctrl-C twice wants that. A shutdown that hangs ends after its grace.
+ * Resolves at the first SIGINT or SIGTERM. A second signal ends the process at once, for a user who
+ * presses Ctrl-C twice. A shutdown that takes longer than `graceMs` ends the process.
  */
 export function interrupted(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -87,7 +87,7 @@ export function interrupted(): Promise<NodeJS.Signals> {
   });
 }
 
-/** Parts that every command with a cluster needs, until the stack ends. */
+/** Creates what each command for a cluster needs. The stack closes everything. */
 export async function clusterProcess(
   config: OperatorConfig | GatewayConfig,
   stack: AsyncDisposableStack,
@@ -102,7 +102,7 @@ export async function clusterProcess(
   return { runtime, connection, namespace: config.NAMESPACE ?? ownNamespace, keys, client };
 }
 
-/** Fills caches until the stack ends. */
+/** Starts the reflectors, which the stack stops. */
 export function startReflectors(
   reflectors: readonly { start(): void; stop(): Promise<void> }[],
   stack: AsyncDisposableStack,
@@ -113,7 +113,7 @@ export function startReflectors(
   }
 }
 
-/** Serves metrics and health until the stack ends, and returns the port. */
+/** Serves metrics and health checks until the stack closes. Returns the port. */
 export async function serveTelemetry(
   options: TelemetryServerOptions,
   stack: AsyncDisposableStack,
@@ -130,7 +130,7 @@ export interface ClusterOptions {
   readonly namespace?: string;
 }
 
-/** Runs a short piece of work with the rights of the user who runs the command. */
+/** Runs `work` with the rights of the user who runs the command. */
 export async function withClient<T>(
   options: ClusterOptions,
   work: (client: KubeClient, namespace: string) => Promise<T>,

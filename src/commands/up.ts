@@ -50,7 +50,7 @@ import { localAgents, localAgentCredentials } from './local-agents.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';
-/** The first key, kept in the data folder unless a user has revoked it. */
+/** Returns the API key of the first start. If there is none, or it is revoked, creates a key. */
 async function ensureFirstKey(
   client: KubeClient,
   folder: DataFolder,
@@ -69,7 +69,7 @@ async function ensureFirstKey(
   return issued;
 }
 
-/** Origin of each sandbox: as set, else an address of this machine where clients are on it. */
+/** Origins of sandboxes: the setting, or loopback addresses if clients are on this machine. */
 function sandboxOrigins(
   { SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig,
   folder: DataFolder,
@@ -84,7 +84,7 @@ function sandboxOrigins(
 
 interface Facts {
   readonly link: string;
-  /** Shell command that prints another link, from any folder and with any Node. */
+  /** Shell command that prints a new link, from any folder and with any Node on the PATH. */
   readonly linkCommand: string;
   readonly url: string;
   readonly key: string;
@@ -133,11 +133,11 @@ function banner({ url, key, kubeconfig, ...facts }: Facts): string {
 
 export interface UpOptions {
   readonly version: string;
-  /** Folder with the program and the reference agent. */
+  /** Folder of the program file and of the reference agent. */
   readonly programFolder: string;
 }
 
-/** Control plane, node, operator and gateway in one process on loopback, until interrupted. */
+/** Runs control plane, node, operator and gateway in this process until an interruption. */
 export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const config = readUpConfig(process.env);
   const stopped = interrupted();
@@ -202,7 +202,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const credentials = gitCredentials(config, runtime, stack);
   const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
-  // Gateway and operator share this process. Before the operator exists, notifications are dropped.
+  // Gateway and operator share this process. Notifications before the operator starts are lost.
   let notify: (notification: AgentNotification) => void = () => undefined;
   const portFile = 'agent-side-port';
   const agentSidePort = await serveAgentSide(
@@ -213,7 +213,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       keys,
       namespace,
       host: loopback,
-      // Agents keep the addresses of their tools and secrets.
+      // Agents store the addresses of their tools and secrets, which contain the port.
       port: await lastPort(folder, portFile),
       pullRequests,
       version,
@@ -245,7 +245,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
     agentSide: { url: `http://${loopback}:${agentSidePort}`, namespace },
     preparation: preparationLimits(config),
-    // Agents inherit the proxies of this process, and the operator completes the list of hosts.
+    // Agents inherit the proxies of this process. The operator completes the list `noProxy`.
     outward: { proxy: { noProxy: noProxyListOf(config) } },
     ...(archive === undefined ? {} : { archive: { ...archive, events, files } }),
   });

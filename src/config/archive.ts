@@ -3,7 +3,7 @@ import { flag, httpUrl, oneOf, defaultDataDir, fileList, readEnvironment } from 
 import { join } from 'node:path';
 import { outwardSettings } from './outward.ts';
 
-/** Maximum length of the prefix, which leaves the keys of archives up to 800 characters. */
+/** Maximum length of a prefix, which leaves up to 800 characters of an S3 key to the archive. */
 const maxPrefixLength = 200;
 
 const isEndpoint = (text: string): boolean => {
@@ -12,7 +12,7 @@ const isEndpoint = (text: string): boolean => {
   return username === '' && password === '' && search === '' && hash === '';
 };
 
-/** The characters of the keys of an object store; one slash at the end is dropped. */
+/** A beginning of keys in an object store. A slash at the end is removed. */
 const keyPrefix = z
   .string()
   .transform((text) => text.replace(/\/$/, ''))
@@ -34,13 +34,13 @@ const region = z
   );
 
 /**
- * The archive of conversations: the same for the operator, which writes it, and the gateways, which
- * read it. Without ARCHIVE_DIR and ARCHIVE_S3_BUCKET there is no archive.
+ * The archive of conversations. The operator, which writes it, and the gateways, which read it,
+ * need the same settings. Without ARCHIVE_DIR and ARCHIVE_S3_BUCKET there is no archive.
  */
 export const archiveSettings = {
-  /** A folder that all replicas share. Not with ARCHIVE_S3_BUCKET. */
+  /** Folder of the archive, which all replicas share. Can't be combined with ARCHIVE_S3_BUCKET. */
   ARCHIVE_DIR: z.string().optional(),
-  /** A bucket of S3 or of a store with its API. */
+  /** Name of a bucket of S3 or of a compatible store. */
   ARCHIVE_S3_BUCKET: z
     .string()
     .regex(
@@ -48,7 +48,7 @@ export const archiveSettings = {
       'must be the name of a bucket: 3 to 63 letters, digits, dots, hyphens and underscores',
     )
     .optional(),
-  /** URL of the store. Default: that of AWS in the region. */
+  /** URL of the store. Default: the AWS endpoint of the region. */
   ARCHIVE_S3_ENDPOINT: z
     .string()
     .refine(
@@ -67,9 +67,9 @@ export const archiveSettings = {
    * ARCHIVE_S3_ENDPOINT, and for names with a dot, which no wildcard certificate covers.
    */
   ARCHIVE_S3_PATH_STYLE: flag(false).unwrap().optional(),
-  /** Server-side encryption of the objects. Default: as the bucket has it. */
+  /** Server-side encryption of the objects. Default: that of the bucket. */
   ARCHIVE_S3_ENCRYPTION: oneOf('AES256', 'aws:kms').optional(),
-  /** Key of the encryption aws:kms. Default: the key of AWS for S3. */
+  /** KMS key for the encryption aws:kms. Default: the key of AWS for S3. */
   ARCHIVE_S3_KMS_KEY_ID: z
     .string()
     .regex(
@@ -82,7 +82,7 @@ export const archiveSettings = {
    * session-token. Default: the environment, a web identity or the role of the machine.
    */
   ARCHIVE_S3_CREDENTIALS_DIR: z.string().optional(),
-  /** Whether objects are encrypted before they are stored: AES-256-GCM, key from the master key. */
+  /** Whether the operator encrypts objects: AES-256-GCM, with a key derived from the master key. */
   ARCHIVE_ENCRYPT: flag(false),
 };
 
@@ -98,7 +98,7 @@ const bucketSettings = [
   'ARCHIVE_S3_CREDENTIALS_DIR',
 ] as const satisfies readonly (keyof ArchiveSettings)[];
 
-/** Rejects two locations, settings of a bucket without one, and an unused key. */
+/** Rejects a folder beside a bucket, bucket settings without a bucket, and an unused KMS key. */
 export function checkArchive(config: ArchiveSettings, context: core.$RefinementCtx): void {
   const refuse = (name: keyof ArchiveSettings, message: string) =>
     context.addIssue({ code: 'custom', path: [name], message });
@@ -129,26 +129,22 @@ export interface FolderArchive extends Encryption {
 export interface S3Archive extends Encryption {
   readonly kind: 's3';
   readonly bucket: string;
-  /** Undefined: AWS. */
+  /** Undefined: the AWS endpoint of the region. */
   readonly endpoint: string | undefined;
   readonly region: string;
-  /** Empty, or names joined by `/` without one at the end. */
+  /** Empty, or names joined by `/`, without a `/` at the end. */
   readonly prefix: string;
   readonly pathStyle: boolean;
   readonly serverSideEncryption: 'AES256' | 'aws:kms' | undefined;
   readonly kmsKeyId: string | undefined;
-  /** Undefined: the credentials of the environment. */
+  /** Undefined: AWS's default chain of credentials. */
   readonly credentialsDirectory: string | undefined;
 }
 
 /** Undefined: there is no archive. */
 export type ArchiveConfig = FolderArchive | S3Archive | undefined;
 
-/**
- * The archive of validated settings.
- * @param fallback Folder of the archive where the settings name
- * none. Default: no archive.
- */
+/** @param fallback Folder of the archive if the settings name none. Default: no archive. */
 export function archiveConfigOf(config: ArchiveSettings, fallback?: string): ArchiveConfig {
   const { ARCHIVE_S3_BUCKET: bucket, ARCHIVE_S3_ENDPOINT: endpoint } = config;
   const encrypt = config.ARCHIVE_ENCRYPT;
@@ -173,9 +169,9 @@ const schema = z
   .object({
     ...archiveSettings,
     ...outwardSettings,
-    /** They decrypt an archive, and identify the archives of this installation. */
+    /** The master keys, which decrypt an archive and identify the archives of this installation. */
     MASTER_KEY_FILES: fileList.optional(),
-    /** The data folder of `make run`, whose archive is used where the settings name no other. */
+    /** The data folder of `make run`, whose archive is the default. */
     DATA_DIR: z.string().default(defaultDataDir),
   })
   .superRefine(checkArchive);

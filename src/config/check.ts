@@ -15,24 +15,20 @@ const schema = z
     ...archiveSettings,
     /** Namespace of the sandboxes; by default that of the kubeconfig or of the pod. */
     NAMESPACE: z.string().optional(),
-    /** As for the gateway. */
+    /** Same value as the gateway's GIT_CREDENTIALS_DIR. */
     GIT_CREDENTIALS_DIR: z.string().optional(),
-    /** As for the gateway. */
+    /** Same value as the gateway's GIT_API_URLS. */
     GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
-    /** As for all processes. */
     ...outwardSettings,
-    /** As for the operator. */
     ...sandboxOutward,
-    /** Name and namespace of the Helm release, for the suggested commands. */
+    /** Name and namespace of the Helm release, which the suggested commands contain. */
     RELEASE: z.string().default('conversation-operator'),
     RELEASE_NAMESPACE: z.string().optional(),
     OPERATOR_ACCOUNT: accountName.optional(),
     GATEWAY_ACCOUNT: accountName.optional(),
-    /** Image of the operator and the gateway; by default its pull is not tested. */
+    /** Image of the operator and the gateway, whose pull is checked. Default: no such check. */
     IMAGE: z.string().optional(),
-    /**
-     * Names of Secrets for the registry, in the namespace of the sandboxes, separated by commas.
-     */
+    /** Names of Secrets for the registry, in the sandboxes' namespace, separated by commas. */
     IMAGE_PULL_SECRETS: z.string().default(''),
   })
   .superRefine(checkArchive)

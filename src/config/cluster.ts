@@ -16,7 +16,7 @@ import {
 import { initialObjects } from './initial-objects.ts';
 import { checkGithubApp, serving } from './serving.ts';
 
-/** Every command of an agent can read its environment, and so a password. */
+/** A URL without a password, because every command of an agent can read its environment. */
 const publicProxyUrl = httpUrl.refine((url) => !url.includes('@'), {
   error: 'must be a URL without a user and a password, which every command of an agent could read',
 });
@@ -40,13 +40,13 @@ export const sandboxOutward = {
     'must be hosts, domains, addresses and ranges, separated by commas',
   ),
   /**
-   * A ConfigMap in the namespace of each sandbox with certificates that its programs trust besides
-   * those of the image. Not with SANDBOX_TRUST_SECRET.
+   * A ConfigMap in the namespace of each sandbox, with certificates that programs in the sandbox
+   * trust in addition to those of the image. Can't be combined with SANDBOX_TRUST_SECRET.
    */
   SANDBOX_TRUST_CONFIG_MAP: objectName.optional(),
-  /** A Secret for the same purpose. */
+  /** A Secret to use instead of SANDBOX_TRUST_CONFIG_MAP. */
   SANDBOX_TRUST_SECRET: objectName.optional(),
-  /** The entry with the certificates in the PEM format. */
+  /** Key of the entry with the certificates, in the ConfigMap or Secret. The format is PEM. */
   SANDBOX_TRUST_KEY: z
     .string()
     .regex(
@@ -94,10 +94,7 @@ const cluster = {
   NAMESPACE: z.string().optional(),
   /** Files with master keys of at least 32 bytes, the current one first, separated by commas. */
   MASTER_KEY_FILES: fileList,
-  /**
-   * Address at which the servers of the process listen: `::` is every address of both families, or
-   * of IPv4 where the system has no IPv6.
-   */
+  /** Address to listen on. `::` means all IPv4 and IPv6 addresses, or only IPv4 without IPv6. */
   HOST: z.string().default('::'),
   METRICS_PORT: port().default(9464),
 };
@@ -106,35 +103,35 @@ const operatorSchema = z
   .object({
     ...cluster,
     ...operating,
-    /** Whether the operator works in every namespace; the lease stays in NAMESPACE. */
+    /** Whether the operator serves all namespaces. Its lease stays in NAMESPACE. */
     ALL_NAMESPACES: flag(false),
     /**
-     * Number of shards of the namespaces: each shard has a leader, and replicas lead different
-     * shards. More than one needs ALL_NAMESPACES.
+     * Number of shards. Each namespace belongs to one shard, and each shard has one leader among
+     * the replicas. More than 1 needs ALL_NAMESPACES.
      */
     SHARDS: numberFrom({ from: 1, to: maxShards }).default(1),
     /**
-     * The default quota and templates as YAML documents: the operator creates them, and updates
-     * them until people change them.
+     * The default quota and templates as YAML documents. The operator creates these objects, and
+     * updates each one until a person changes it.
      */
     INITIAL_OBJECTS: initialObjects,
     HEALTH_PORT: port().default(8081),
-    /** URL of the callback server for sandboxes of NAMESPACE; absent: agents are polled only. */
+    /** URL of the gateway's callback server, for sandboxes of NAMESPACE. Absent: only polling. */
     AGENT_SIDE_URL: httpUrl.optional(),
     ...sandboxOutward,
     /**
-     * Address, by default HOST, and port at which gateways report notifications of agents. Without
-     * a port, the operator only polls agents.
+     * Address (default: HOST) and port to which gateways forward notifications of agents. Without a
+     * port, the operator only polls agents.
      */
     NOTIFICATION_HOST: z.string().optional(),
     NOTIFICATION_PORT: port().optional(),
     /** The identity of this process in leader election; by default the host's name. */
     POD_NAME: z.string().optional(),
-    /** Age without a renewal at which the lease of a leader expires; the same for all processes. */
+    /** Time without a renewal after which a leader's lease expires; the same for all replicas. */
     LEASE_DURATION_SECONDS: seconds().default(15),
-    /** Maximum time of a leader without a renewal; the rest of the lease bounds each write. */
+    /** Time without renewal after which a leader stops; its writes end before the lease expires. */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
-    /** Time between renewals. */
+    /** Delay between two renewals. */
     LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),
   })
   .superRefine((config, context) => {
@@ -166,28 +163,28 @@ const gatewaySettings = z.object({
   ...serving,
   PORT: port().default(3000),
   /**
-   * Port of the callback server, which only sandboxes need: webhooks and clones of private
-   * repositories. Absent: no such server.
+   * Port of the callback server, to which only sandboxes connect, for webhooks and for clones of
+   * private repositories. Absent: no callback server.
    */
   AGENT_SIDE_PORT: port().optional(),
   /**
-   * URLs of the operators' notification ports: one name for all of them, or several URLs. Default:
-   * none, and operators only poll.
+   * URLs of the operators' NOTIFICATION_PORT: one DNS name for all replicas, or several URLs.
+   * Default: none, so that operators only poll agents.
    */
   OPERATOR_NOTIFICATION_URLS: listOf(
     (text) => httpUrl.safeParse(text).success,
     'must be an http or https URL',
   ),
-  /** Maximum concurrent requests and WebSockets to agents: of one sandbox, and of all. */
+  /** Maximum concurrent requests and WebSockets to one agent, and to all agents. */
   PROXY_CONNECTIONS_PER_SANDBOX: count().default(256),
   PROXY_CONNECTIONS: count().default(10_000),
-  /** Maximum time until an agent starts its response; some calls last as long as a command. */
+  /** Maximum time until an agent begins a response, which may wait for the end of a command. */
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
   /** Maximum time without a byte of an agent's response, or in both directions of a WebSocket. */
   PROXY_IDLE_SECONDS: seconds().default(600),
   /**
-   * Time that a terminating gateway still serves requests after /ready fails, so that no client
-   * sends one to a closed port.
+   * Time for which a terminating gateway still serves requests after /ready has begun to fail, so
+   * that no client sends a request to a closed port.
    */
   DRAIN_SECONDS: numberFrom({
     from: 0,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { outwardSettings } from './outward.ts';
 
-/** Invalid settings: one printable line for each. */
+/** Invalid settings. The message has one printable line for each of them. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -9,14 +9,14 @@ export class ConfigError extends Error {
 interface Range {
   readonly from: number;
   readonly to: number;
-  /** Default: a whole number. */
+  /** Name of the unit in the error. Default: a whole number. */
   readonly unit?: string;
   readonly fractions?: boolean;
-  /** 0 is also valid below `from`. */
+  /** Whether 0 is valid too, and means no limit. */
   readonly zeroIsNoLimit?: boolean;
 }
 
-/** A number within bounds, which its error names. */
+/** A number from `from` to `to`. The error names both bounds. */
 export const numberFrom = ({
   from,
   to,
@@ -40,24 +40,21 @@ export const numberFrom = ({
 export const port = () => numberFrom({ from: 0, to: 65_535 });
 
 const daySeconds = 86_400;
-/** A period without fractions of a millisecond, because timers have none. */
+/** A period of at least one millisecond. */
 export const seconds = (to = daySeconds) =>
   numberFrom({ from: 0.001, to, unit: 'a number of seconds', fractions: true });
 
-/** For `timeout` of a shell. */
+/** A period for the shell command `timeout`. */
 const wholeSeconds = () =>
   numberFrom({ from: 1, to: daySeconds, unit: 'a whole number of seconds' });
 
 const maxCount = 1_000_000_000;
-/** A maximum number of things. */
 export const count = () => numberFrom({ from: 1, to: maxCount });
-/** The same, or 0 for no limit. */
 export const countOrNoLimit = (from = 1) => numberFrom({ from, to: maxCount, zeroIsNoLimit: true });
 
 export const oneOf = <const T extends readonly [string, ...string[]]>(...texts: T) =>
   z.enum(texts, `must be ${texts.slice(0, -1).join(', ')} or ${texts.at(-1) ?? ''}`);
 
-/** `true` and `false`, also `1` and `0`. */
 export const flag = (fallback: boolean) =>
   oneOf('true', 'false', '1', '0')
     .transform((text) => text === 'true' || text === '1')
@@ -75,7 +72,6 @@ const separated = () =>
         .filter((item) => item !== ''),
     );
 
-/** Texts separated by commas, each of which is valid. */
 export const listOf = (isValid: (text: string) => boolean, message: string) =>
   separated().pipe(z.array(z.string().refine(isValid, message)));
 
@@ -90,7 +86,7 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/** An origin for each port of each sandbox, both in the first label for one wildcard. */
+/** Origin of a port of a sandbox, both named in one DNS label, so that one wildcard covers all. */
 const sandboxUrl = z
   .string()
   .regex(
@@ -98,7 +94,7 @@ const sandboxUrl = z
     'must have the form https://{sandbox}-{port}.agents.example.com',
   );
 
-/** JSON text, which further rules parse. */
+/** JSON text, whose parsed value further schemas check. */
 export const jsonText = (form: string) =>
   z.string().transform((text, context): unknown => {
     try {
@@ -109,7 +105,7 @@ export const jsonText = (form: string) =>
     }
   });
 
-/** A JSON object of provider names and URLs of one of the protocols. */
+/** A JSON object that maps names of providers to URLs. */
 export const urlsByProvider = (fallback: string, url: z.ZodType<string>, example: string) => {
   const form = `must be a JSON object of provider names and base URLs, for example ${example}`;
   return jsonText(form)
@@ -140,7 +136,7 @@ export const shared = {
 /** Maximum time of the clone of a repository, and of its transfer through the gateway. */
 export const cloneTimeout = { CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600) };
 
-/** Settings of every process with the controllers. */
+/** Settings of every process that runs controllers. */
 export const operating = {
   ...cloneTimeout,
   /** Maximum time that a pause waits for the end of the agent's runs before it deletes the pod. */
@@ -149,14 +145,11 @@ export const operating = {
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
-  /**
-   * A folder with a file for each API key of a model: NAME for all owners, NAME.OWNER for one
-   * owner. By default there are none.
-   */
+  /** Folder of API keys for models in files NAME (all owners) or NAME.OWNER. Default: none. */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
-/** Settings whose values errors never repeat: keys, and URLs that may contain one. */
+/** Settings whose values no error repeats: keys, and URLs that may contain a key. */
 const secrets: ReadonlySet<string> = new Set([
   'LLM_API_KEY',
   'LLM_BASE_URL',
@@ -168,7 +161,7 @@ const secrets: ReadonlySet<string> = new Set([
 ]);
 const maxShownCharacters = 80;
 
-/** The end of an error: the given value, unless it may be a secret. */
+/** Returns the end of an error message: the given value, unless it may be a secret. */
 function notThis(name: string, given: unknown): string {
   if (typeof given !== 'string' || secrets.has(name) || given.includes('@')) return '';
   const shown =
@@ -177,8 +170,8 @@ function notThis(name: string, given: unknown): string {
 }
 
 /**
- * Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names
- * every invalid variable, with the allowed and the given value.
+ * Reads settings from the environment. An empty variable counts as absent. Throws a `ConfigError`
+ * that names every invalid variable, with the allowed and the given value.
  */
 export function readEnvironment<S extends z.ZodType>(
   schema: S,
@@ -197,7 +190,6 @@ export function readEnvironment<S extends z.ZodType>(
   throw new ConfigError(lines.join('\n'));
 }
 
-/** Maximum time of the steps of a start, and maximum size of a workspace. */
 export const preparationLimits = (config: z.output<z.ZodObject<typeof operating>>) => ({
   cloneTimeoutSeconds: config.CLONE_TIMEOUT_SECONDS,
   setupTimeoutSeconds: config.SETUP_TIMEOUT_SECONDS,

@@ -15,7 +15,7 @@ const objectSchema = z.object({
 
 export type InitialObject = z.output<typeof objectSchema>;
 
-/** YAML documents, each an object. Absent: none. */
+/** YAML documents, each of which is a ConversationQuota or a SandboxTemplate. Default: none. */
 export const initialObjects = z
   .string()
   .default('')

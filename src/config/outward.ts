@@ -26,18 +26,18 @@ const noProxy = z
 /**
  * How a process reaches hosts outside the cluster: git hosts, their APIs and the store of the
  * archive. The API server and sandboxes are always called directly. A variable in lower case takes
- * precedence over its twin in upper case, as with curl.
+ * precedence over the same variable in upper case, as with curl.
  */
 export const outwardSettings = {
-  /** Proxy of https URLs, which tunnels TLS. Default: none. */
+  /** Proxy for https URLs, which tunnels TLS. Default: none. */
   HTTPS_PROXY: proxyUrl,
   https_proxy: proxyUrl,
-  /** Proxy of http URLs. Default: none. */
+  /** Proxy for http URLs. Default: none. */
   HTTP_PROXY: proxyUrl,
   http_proxy: proxyUrl,
   NO_PROXY: noProxy,
   no_proxy: noProxy,
-  /** A file with certificates of private authorities as PEM, besides those of Node. */
+  /** A PEM file with certificates of private authorities, trusted in addition to those of Node. */
   TRUST_FILE: z.string().optional(),
 };
 
@@ -50,7 +50,7 @@ export const proxyUrlsOf = ({
   HTTP_PROXY,
 }: OutwardConfig) => ({ https: https_proxy ?? HTTPS_PROXY, http: http_proxy ?? HTTP_PROXY });
 
-/** NO_PROXY of the settings, in either spelling; empty: none. */
+/** Returns the value of no_proxy or NO_PROXY; empty if neither is set. */
 export const noProxyTextOf = ({ no_proxy, NO_PROXY }: OutwardConfig): string =>
   no_proxy ?? NO_PROXY ?? '';
 

@@ -17,11 +17,11 @@ import {
 const isOrigin = (text: string): boolean =>
   text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 
-/** Minimum reads per second: clients poll, and mistake a 429 for the end of what they follow. */
+/** Minimum of RATE_LIMIT_READS, because clients poll, and some stop polling after a 429. */
 const minReads = 20;
 
 const maxPatternLength = 255;
-/** owner/name, in which `*` matches any characters. */
+/** A pattern for owner/name, in which `*` matches any characters. */
 const repositoryPattern = z
   .string()
   .max(maxPatternLength)
@@ -47,8 +47,8 @@ const githubApp = {
   /** The provider of GIT_HOSTS where the App is installed. */
   GITHUB_APP_PROVIDER: z.string().default('github'),
   /**
-   * The owners and repositories that the App serves: an App that is installed for an organization
-   * opens nothing to an owner without a rule. Default: no owner.
+   * Repositories that each owner may use through the App. An owner without an entry has no access,
+   * even to repositories where the App is installed. Default: no owner.
    */
   GITHUB_APP_OWNERS: jsonText(ownersForm)
     .prefault('{}')
@@ -84,58 +84,53 @@ export const serving = {
   ...cloneTimeout,
   /** Whether git hosts are asked for repository and branch before a start, and for branch lists. */
   GIT_CHECK: flag(true),
-  /** Maximum total time of these requests; after that the start is accepted without them. */
+  /** Maximum total time of GIT_CHECK for a start, which is accepted unchecked after this time. */
   GIT_CHECK_SECONDS: seconds(30).default(5),
-  /**
-   * A folder with a file for each credential: PROVIDER for all owners, PROVIDER.OWNER for one
-   * owner. By default there are none.
-   */
+  /** Folder of git credentials in files PROVIDER (all owners) or PROVIDER.OWNER. Default: none. */
   GIT_CREDENTIALS_DIR: z.string().optional(),
   /**
-   * Base URLs of the APIs of git hosts by provider, where they differ from the default of the kind
-   * of host: https://api.github.com, or below the URL of GIT_HOSTS /api/v3 of GitHub Enterprise
-   * Server, /api/v4 of GitLab, /api/v1 of Forgejo.
+   * Base URLs of the APIs of git hosts by provider. Default: https://api.github.com for GitHub, and
+   * the URL in GIT_HOSTS with /api/v3 for GitHub Enterprise Server, /api/v4 for GitLab, and /api/v1
+   * for Forgejo.
    */
   GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
   ...githubApp,
   /** Whether the official web UI is served, if the build has it. */
   UI: flag(true),
-  /** Origins whose pages may use the service from a browser; `*` allows all, none by default. */
+  /** Origins whose pages may use the service from a browser. `*` allows all. Default: none. */
   CORS_ORIGINS: listOf(
     isOrigin,
     'must be * or an origin like https://agents.example.com, without a path',
   ),
   /**
-   * Proxies whose X-Forwarded-For is trusted: addresses, ranges like 10.0.0.0/8, loopback,
-   * linklocal, uniquelocal. Default: none.
+   * Proxies whose X-Forwarded-For is trusted: addresses, ranges like 10.0.0.0/8, or the names
+   * loopback, linklocal and uniquelocal. Default: none.
    */
   TRUSTED_PROXIES: listOf(isAddressRange, 'must be an address or a range like 10.0.0.0/8'),
-  /** Maximum, and default, lifetime in days of an API key that is made over REST; 0: no limit. */
+  /** Maximum and default lifetime in days of an API key that is created over REST; 0: no limit. */
   API_KEY_MAX_LIFETIME_DAYS: numberFrom({
     from: 0,
     to: 36_500,
     unit: 'a number of days',
     fractions: true,
   }).default(0),
-  /** URL of the metrics for people, a link on the page /operate. Default: none. */
+  /** URL of a metrics dashboard, to which the page /operate links. Default: none. */
   METRICS_URL: httpUrl.optional(),
   /** Maximum reads per second of one owner, on one replica; 0: no limit. */
   RATE_LIMIT_READS: countOrNoLimit(minReads).default(1000),
   /** Maximum writes per second of one owner, on one replica; 0: no limit. */
   RATE_LIMIT_WRITES: countOrNoLimit().default(100),
-  /**
-   * Maximum requests per minute without a valid key of a client address, per replica; 0: no limit.
-   */
+  /** Maximum requests without a valid key per minute, client address and replica; 0: no limit. */
   RATE_LIMIT_FAILED_KEYS: countOrNoLimit().default(120),
-  /** Maximum concurrent connections, including those to agents. */
+  /** Maximum concurrent connections of clients, including those that are forwarded to agents. */
   MAX_CONNECTIONS: count().default(5000),
   /**
-   * Maximum concurrent connections of one client address (of IPv6 its /64); of a client behind a
-   * trusted proxy its requests and WebSockets. 0: no limit.
+   * Maximum concurrent connections of one client address, or IPv6 /64. For a client behind a
+   * trusted proxy, the limit counts its requests and WebSockets. 0: no limit.
    */
   MAX_CONNECTIONS_PER_ADDRESS: countOrNoLimit().default(1000),
-  /** Maximum concurrent requests before more get 503; 0: no limit. */
+  /** Maximum concurrent requests; further ones get 503. 0: no limit. */
   MAX_REQUESTS: countOrNoLimit().default(2000),
-  /** Maximum event loop delay before writes get 503, and reads at four times that; 0: no limit. */
+  /** Event loop delay above which writes get 503; for reads, four times this. 0: no limit. */
   OVERLOAD_DELAY_MS: countOrNoLimit().default(500),
 };

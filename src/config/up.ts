@@ -17,7 +17,7 @@ import {
   someOf,
 } from './environment.ts';
 
-/** Agents that this machine can run; agents outside this project are installed. */
+/** Agents that this machine can run. Agents of other projects are installed first. */
 const agentNames = ['reference', 'openhands', ...acpAgentNames] as const;
 export type LocalAgentName = (typeof agentNames)[number];
 
@@ -26,20 +26,20 @@ const schema = z.object({
   ...operating,
   ...serving,
   ...archiveSettings,
-  /** All clients of one machine have the same address. */
+  /** No limit by default, because all clients on one machine have the same address. */
   MAX_CONNECTIONS_PER_ADDRESS: serving.MAX_CONNECTIONS_PER_ADDRESS.unwrap().default(0),
   PORT: port().default(3000),
-  /** Port of the local API server. Default: the port of the last start, if it is free. */
+  /** Port of the local API server. Default: the port of the last run, if it is free. */
   API_PORT: port().default(0),
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default(defaultDataDir),
-  /** Whether there is an archive: in the data folder, unless the settings above differ. */
+  /** Whether there is an archive. Its default location is a folder in the data folder. */
   ARCHIVE: flag(true),
-  /** Agent of starts that name no template; by default the reference agent. */
+  /** Agent of conversations that name no template. Default: the reference agent. */
   AGENT: oneOf(...agentNames).optional(),
-  /** Several agents, each with a template. The first one is the default of starts. */
+  /** Several agents, each with a template. The first one is used if no template is named. */
   AGENTS: someOf(...agentNames),
-  /** Number of warm sandboxes whose agents have booted; by default unchanged, and none at first. */
+  /** Number of warm sandboxes whose agents already run. Default: that of the last run, or 0. */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Folder of installed agents; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
@@ -53,9 +53,9 @@ const schema = z.object({
     .optional(),
   /** URL of any OpenAI-compatible service, for the agents of the default template. */
   LLM_BASE_URL: modelBaseUrl().optional(),
-  /** The operator passes the key to an agent per conversation; no agent's environment has it. */
+  /** The operator passes the key to agents per conversation. No agent's environment contains it. */
   LLM_API_KEY: z.string().optional(),
-  /** Owner of the first key. */
+  /** Owner of the first API key. */
   OWNER: z.string().default('local'),
 });
 
@@ -76,7 +76,7 @@ const checked = schema
 export const readUpConfig = (environment: NodeJS.ProcessEnv): UpConfig =>
   readEnvironment(checked, environment);
 
-/** The agents in the settings, each once. The first one is the default of starts. */
+/** Returns the agents in the settings, each once. The first one is the default. */
 export function agentsOf({
   AGENT = 'reference',
   AGENTS: [first = AGENT, ...others],
@@ -84,6 +84,6 @@ export function agentsOf({
   return [first, ...new Set(others.filter((name) => name !== first))];
 }
 
-/** The archive of `up`: by default a folder in the data folder. */
+/** Returns the archive of `up`, by default a folder in the data folder. */
 export const upArchiveOf = (config: UpConfig): ArchiveConfig =>
   config.ARCHIVE ? archiveConfigOf(config, join(config.DATA_DIR, 'archive')) : undefined;

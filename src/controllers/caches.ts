@@ -32,7 +32,7 @@ export interface CachesOptions extends RuntimeOptions {
   readonly client: KubeClient;
   /** The namespace that the caches cover; absent for all namespaces. */
   readonly namespace?: string;
-  /** Further indexes, for readers that share the caches. */
+  /** Indexes besides those of this file, for other readers of the same caches. */
   readonly indexers?: {
     readonly conversations?: Indexers<CachedConversation>;
     readonly sandboxes?: Indexers<Sandbox>;
@@ -49,12 +49,12 @@ export interface Caches {
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
 }
 
-/** The caches as controllers use them; the process starts and stops them. */
+/** The parts of the caches that controllers use. The process starts and stops the caches. */
 export type OperatorCaches = {
   readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler' | 'synced'>;
 };
 
-/** The caches as one controller uses them: events, and the objects that the events are about. */
+/** The parts of the caches that one controller uses: the objects, and handlers of their events. */
 export type WatchedCaches = {
   readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler'>;
 };
@@ -62,9 +62,9 @@ export type WatchedCaches = {
 /** The stores of the caches, for readers that need no events. */
 export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 
-/** Conversations by `namespace/name` of the sandbox they are in. */
+/** Index of conversations by `namespace/name` of their sandbox. */
 export const bySandbox = 'sandbox';
-/** Conversations by `namespace/name/id`: the name of their sandbox, and their id at its agent. */
+/** Index of conversations by `namespace/name/id`: their sandbox, and their ID at its agent. */
 export const byAgentId = 'agentId';
 export const conversationIndexers: Indexers<CachedConversation> = {
   [bySandbox]: ({ metadata, status }) =>
@@ -76,23 +76,23 @@ export const conversationIndexers: Indexers<CachedConversation> = {
           `${conversation.metadata.namespace}/${conversation.status.sandboxName}/${conversationIdOf(conversation)}`,
         ],
 };
-/** Sandboxes by `namespace/name` of their template. */
+/** Index of sandboxes by `namespace/name` of their template. */
 export const byTemplate = 'template';
-/** Warm sandboxes by `namespace/name` of their template. */
+/** Index of warm sandboxes by `namespace/name` of their template. */
 export const byWarmSandboxTemplate = 'warmSandboxTemplate';
-/** Warm sandboxes by `namespace/name` of their pool. */
+/** Index of warm sandboxes by `namespace/name` of their pool. */
 export const byWarmSandboxPool = 'warmSandboxPool';
 /**
- * Sandboxes by `owner/uid` of the conversation in their owner references that they were made for or
- * claimed by. A sandbox of one owner is never found for a conversation of another owner (see
- * `madeForKeyOf`).
+ * Index of sandboxes by `owner/uid`: the sandbox's owner, and the UID of the conversation for which
+ * the sandbox was created or claimed. The owner in the key ensures that a conversation never finds
+ * a sandbox of another owner.
  */
 export const byMadeFor = 'madeFor';
 export const madeForKeyOf = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
   `${spec.owner}/${metadata.uid}`;
 /**
- * Sandboxes by the UID of each conversation in their owner references, whatever its owner: until a
- * cache shows the conversation, its owner is unknown.
+ * Index of sandboxes by the UID of each conversation in their owner references. The key has no
+ * owner, because the owner is unknown until a cache shows the conversation.
  */
 export const byNamed = 'named';
 export const sandboxIndexers: Indexers<Sandbox> = {
@@ -107,7 +107,7 @@ export const sandboxIndexers: Indexers<Sandbox> = {
     return reference === undefined ? [] : [`${sandbox.spec.owner}/${reference.uid}`];
   },
 };
-/** Pools by `namespace/name` of their template. */
+/** Index of pools by `namespace/name` of their template. */
 export const byPoolTemplate = 'template';
 export const byNamespace = 'namespace';
 export const poolIndexers: Indexers<SandboxPool> = {

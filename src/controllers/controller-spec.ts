@@ -11,10 +11,10 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Handler } from '@conversation-operator/kube/reflector';
 
 /**
- * Maximum concurrent reconciles of each controller. Reconciles of conversations and sandboxes call
- * agents, which may answer slowly, so their numbers are high: the client of the API server bounds
- * calls to it, and bulkheads bound calls to agents. A worker of admission holds one namespace at a
- * time, for a bounded time.
+ * Maximum concurrent reconciles of each controller. The numbers of `conversation`, `status` and
+ * `sandbox` are high, because their reconciles wait for agents, which may answer slowly. The
+ * Kubernetes client limits its own requests, and bulkheads limit concurrent calls to agents. A
+ * worker of `admission` handles one namespace at a time, for a bounded time.
  */
 export const workers = {
   conversation: 128,
@@ -31,12 +31,12 @@ export const workers = {
   disruption: 8,
 } as const;
 
-/** Maximum workers of one owner: a quarter, so that slow agents of one owner do not stop others. */
+/** Maximum workers that one owner can occupy with slow agents: a quarter of the workers. */
 export const maxPerOwner = (
   name: 'conversation' | 'status' | 'sandbox' | 'archive' | 'disruption',
 ): number => workers[name] / 4;
 
-/** The share of an object's owner; none while the object is deleted or not cached yet. */
+/** Key of an object's owner for `shareOf`; empty while the object is deleted or not cached yet. */
 export const ownerShare = (
   object:
     | {
@@ -46,7 +46,7 @@ export const ownerShare = (
     | undefined,
 ): string => (object === undefined ? '' : `${object.metadata.namespace}/${object.spec.owner}`);
 
-/** The share for an object of any kind: objects without an owner share one per namespace. */
+/** Key for `shareOf` of any object; the objects without an owner in a namespace share one key. */
 export const objectShare = ({
   metadata: { namespace = '' },
   spec,
@@ -59,14 +59,13 @@ export interface CommonNeeds {
   readonly logger: Logger;
 }
 
-/** Dependencies of a part that records Events. */
 export interface RecordingNeeds extends CommonNeeds {
   readonly events: Pick<EventRecorder, 'record'>;
 }
 
 export type RequestQueue = Pick<Controller, 'enqueueAfter'>;
 
-/** Connects a source of requests with a controller's queue; returns the disconnect function. */
+/** Connects a source of requests to a controller's queue. Returns the function to disconnect. */
 export type EventSource = (queue: RequestQueue) => () => void;
 
 /** A controller: the name of its queue, the sources of its requests, and its reconcile function. */
@@ -76,7 +75,7 @@ export interface ControllerSpec extends Pick<
 > {
   readonly name: string;
   readonly workers: number;
-  /** The sources in the order in which they are connected. */
+  /** Sources of requests, in the order in which the operator connects them. */
   readonly sources: readonly EventSource[];
 }
 
@@ -85,9 +84,9 @@ interface Watched<T> {
 }
 
 export interface WatchOptions<T> {
-  /** Whether an update is an event; by default each one is. */
+  /** Whether an update enqueues requests. Default: every update does. */
   readonly isRelevant?: (object: T, old: T) => boolean;
-  /** Delay of each request, in which further events are coalesced. Default 0. */
+  /** Delay of each request in milliseconds; events meanwhile add no further request. Default 0. */
   readonly delayMs?: number;
 }
 
@@ -98,7 +97,7 @@ export const requestOf = ({ metadata: { namespace = '', name } }: KubeObject): R
 
 export const requestKey = ({ namespace, name }: Request): string => `${namespace}/${name}`;
 
-/** A source that enqueues requests for each event of an object. */
+/** A source that enqueues the requests of `requestsOf` for each event of an object. */
 export const watch =
   <T>(
     watched: Watched<T>,
@@ -115,13 +114,13 @@ export const watch =
     return watched.addHandler({ added: enqueue, updated: update, deleted: enqueue });
   };
 
-/** A source that passes each event to a handler, which adds requests to a channel. */
+/** A source that passes each event to a handler, which enqueues requests through a `Channel`. */
 export const handle =
   <T>(watched: Watched<T>, handler: Handler<T>): EventSource =>
   () =>
     watched.addHandler(handler);
 
-/** Like `handle`, with one function for existing and one for deleted objects; default the same. */
+/** Like `handle`, with one function for added and updated objects, and one for deleted objects. */
 export const observe = <T>(
   watched: Watched<T>,
   onPresent: (object: T, old?: T) => void,
@@ -133,7 +132,7 @@ export const observe = <T>(
     deleted: (object) => onDeleted(object),
   });
 
-/** Requests that no watch reports. Requests from before the connection with a queue wait for it. */
+/** A source of requests that no watch causes. Requests are kept until a queue is connected. */
 export class Channel {
   #queue: RequestQueue | undefined;
   readonly #early: (readonly [Request, number])[] = [];

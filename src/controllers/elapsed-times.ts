@@ -1,36 +1,31 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
-/** Maximum keys in memory: of more objects that are due at once, some would never be deleted. */
+/** Maximum keys in memory. If more objects are due, keys are evicted and some are never deleted. */
 const maxRemembered = 100_000;
-/**
- * Time for which this process must see an object as due before its deletion, and maximum time
- * between two checks, in milliseconds.
- */
+/** Time in milliseconds for which checks must find an object due before its deletion. */
 const confirmedAfterMs = 120_000;
+/** Maximum delay between two of these checks, in milliseconds. */
 const checkMs = 20_000;
-/** Maximum time between two checks that count as one period, in milliseconds. */
+/** Maximum gap between two checks in milliseconds. After a longer gap, the time starts at 0. */
 const maxGapMs = 60_000;
 
-/**
- * Maximum drift of the wall clock in that time, in milliseconds: a larger drift means that the
- * clock was set.
- */
+/** Maximum drift of the wall clock in milliseconds; a larger one means that the clock was set. */
 const maxDriftMs = 5_000;
 
 interface Observation {
   readonly value: unknown;
   /** Monotonic time at which this process first saw the value. */
   readonly firstAt: number;
-  /** Difference between the wall clock and the monotonic clock at that time. */
+  /** Difference between the wall clock and the monotonic clock at `firstAt`. */
   readonly offsetMs: number;
   lastAt: number;
 }
 
 /**
- * Guards against jumps of the wall clock: measures by the monotonic clock of this process for how
- * long it has seen a value. Each key has one value; a new value replaces the old one and starts at
- * 0. Another process starts from zero.
+ * Measures for how long this process has seen the same value of a key. The monotonic clock
+ * measures, so that jumps of the wall clock have no effect. A new value starts at 0, and so does a
+ * new process.
  */
 export class ElapsedTimes {
   readonly #clock: Clock;
@@ -46,17 +41,19 @@ export class ElapsedTimes {
   }
 
   /**
-   * Whole milliseconds since a stored time, for a deadline, never too many. Neither a clock jump
-   * nor another leader's fast clock ends anything early; a new leader may end it late.
+   * Whole milliseconds since the stored time `since`, for a deadline; never more than have passed.
+   * Neither a jump of the wall clock nor the fast clock of an earlier leader ends anything early.
+   * After a change of the leader, a deadline may end late.
    */
   elapsedMs(key: string, since: string): number {
-    // A timer for the remaining fraction of a millisecond would fire at once, over and over.
+    // A fraction of a millisecond would set a timer of 0 ms again and again.
     return Math.floor(this.lastsMs(key, since));
   }
 
   /**
-   * A stored time on the monotonic clock, by the age that it had when this process first saw it. A
-   * clock jump changes no age; a time in the future counts from when it was first seen.
+   * Converts the stored time `since` to the monotonic clock, by its age when this process first saw
+   * the value. A jump of the wall clock changes no age. A time in the future becomes the time at
+   * which this process first saw it.
    */
   beganAt(key: string, since: number): number {
     const { firstAt, offsetMs } = this.#observe(key, since);
@@ -64,10 +61,10 @@ export class ElapsedTimes {
   }
 
   /**
-   * Delay in milliseconds until the next check of an object that is due since `dueAt`; 0 when it
-   * may be deleted: every check of two minutes without a change of the wall clock has seen it as
-   * due. The caller calls `forget` for objects that are no longer due. A wall clock that is wrong
-   * for a moment deletes nothing.
+   * Delay in milliseconds until the next check of an object that is due since `dueAt`. Returns 0
+   * when the object may be deleted: for `confirmMs`, every check has found the object due, and the
+   * wall clock was not set. A wall clock that is wrong for a moment therefore deletes nothing. The
+   * caller calls `forget` for an object that is not due.
    */
   deletionWaitMs(key: string, dueAt: number, confirmMs = confirmedAfterMs): number {
     const now = this.#clock.monotonic();
@@ -99,7 +96,7 @@ export class ElapsedTimes {
   }
 }
 
-/** Whether a timestamp is younger than the bound; one in the future has an unknown age. */
+/** Whether the timestamp is less than `boundMs` old; false for an absent or a future timestamp. */
 export const isWithin = (
   boundMs: number,
   timestamp: string | undefined,

@@ -43,30 +43,30 @@ export interface OperatorOptions extends MeasuredRuntime {
   readonly caches: OperatorCaches;
   readonly agent: AgentClient;
   readonly gitHosts: GitHosts;
-  /** The API keys of the models that templates name. Default: none. */
+  /** API keys for the model credentials that templates name. Default: none. */
   readonly agentCredentials?: AgentCredentials;
-  /** The namespace of the operator's resources. Absent: all namespaces. */
+  /** The only namespace that the operator manages. Absent: all namespaces. */
   readonly namespace?: string;
-  /** URL of the gateway for sandboxes, for webhooks and clones. Absent: neither. */
+  /** URL of the gateway for sandboxes (webhooks, clones). Absent: sandboxes can not reach it. */
   readonly agentSide?: AgentSide;
-  /** Proxies and certificates of sandboxes. Default: as their templates and images say. */
+  /** Proxies and certificates of sandboxes. Default: those of their templates and images. */
   readonly outward?: SandboxOutward;
-  /** Maximum milliseconds between two polls of an agent. Default: as long as webhooks allow. */
+  /** Maximum milliseconds between two polls of an agent. Default: as in `poll-schedule.ts`. */
   readonly maxPollMs?: number;
-  /** Limits of the steps of a start and of repositories that differ from the defaults. */
+  /** Limits for clones and set-up scripts that differ from the defaults. */
   readonly preparation?: Partial<PreparationLimits>;
   /** Maximum milliseconds that a pause waits for the end of the agent's runs. Default 15,000. */
   readonly pauseBoundMs?: number;
-  /** Absent: events are not archived. */
+  /** Absent: the operator archives no events of agents. */
   readonly archive?: ArchiveOptions;
   readonly retention?: Partial<RetentionTimes>;
 }
 
 export interface OperatorWiring {
   /**
-   * The controllers of admission, which start first: an event has to count in the cache of
-   * admission before another controller acts on it, and the first decision waits for no work of the
-   * others.
+   * The controllers of admission, which start before the others: an event must reach
+   * `AdmissionCache` before another controller acts on the event, and the first admissions do not
+   * wait for the other controllers.
    */
   readonly admissionControllers: readonly ControllerSpec[];
   readonly otherControllers: readonly ControllerSpec[];
@@ -75,7 +75,7 @@ export interface OperatorWiring {
   readonly notify: (request: Request) => void;
 }
 
-/** Creates the parts of the operator, each with what it states to need. */
+/** Creates the reconcilers and controllers of the operator with their dependencies. */
 export function wireOperator(options: OperatorOptions): OperatorWiring {
   const { client, clock, random, logger, metrics, caches, archive } = options;
   const stores = storesOf(caches);

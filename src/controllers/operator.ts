@@ -10,7 +10,7 @@ import { sandboxStatuses } from '../resources/conversation-status.ts';
 import type { Sandbox } from '../resources/sandbox.ts';
 import { viewOfSandbox } from '../status/sandbox-phase.ts';
 
-/** Counts sandboxes by phase in the gauge. Returns the function that stops the count. */
+/** Counts sandboxes by phase in the gauge `sandboxes`. Returns a function that stops counting. */
 function countPhases(
   reflector: Pick<Reflector<Sandbox>, 'addHandler'>,
   { sandboxes }: Pick<Metrics, 'sandboxes'>,
@@ -47,8 +47,8 @@ export class Operator {
   }
 
   /**
-   * Starts the controllers once every cache is synced: a decision on a part of the objects would
-   * create objects that already exist.
+   * Starts the controllers once every cache is synced: a controller that sees only a part of the
+   * objects would create objects that already exist.
    */
   async start(signal?: AbortSignal): Promise<void> {
     const { caches, clock, metrics } = this.#options;
@@ -59,7 +59,7 @@ export class Operator {
     fillAdmission();
     startAdmission();
     try {
-      // The first decisions are sent before the other controllers read every object.
+      // Admission sends its first writes before the other controllers process every object.
       await sleep(clock, 0, signal);
     } catch (error) {
       await this.stop();
@@ -91,14 +91,14 @@ export class Operator {
   }
 
   /**
-   * Handles a notification about one or all conversations of an agent. A notification only brings
-   * polls forward, within a budget, so it may be lost, late, repeated or wrong.
+   * Handles a notification of an agent about one or all of its conversations. The only effect is an
+   * earlier poll, within a budget, so a notification may be lost, late, repeated or wrong.
    */
   notify(notification: AgentNotification): void {
     this.#notifications.take(notification);
   }
 
-  /** Waits for running reconciles, for `graceMs` at most, and starts no new ones. */
+  /** Stops the controllers. Waits at most `graceMs` for running reconciles and starts no others. */
   async stop(graceMs = 5_000): Promise<void> {
     for (const disconnect of this.#disconnects.splice(0)) disconnect();
     await Promise.all(this.#controllers.map((controller) => controller.stop(graceMs)));

@@ -4,20 +4,19 @@ import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 
-/** Client and signal of a read. */
 interface Access {
   readonly client: Pick<KubeClient, 'get'>;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Identity of an object. Without a UID every object of the name matches. */
+/** Identity of an object. Without `uid`, any object with this name matches. */
 export interface ObjectIdentity {
   readonly metadata: { readonly namespace?: string; readonly name: string; readonly uid?: string };
 }
 
 /**
- * The object from the API server; undefined when it is deleted or replaced by another of its name.
- * A cache can lag by minutes.
+ * Reads the object from the API server, because a cache can lag by minutes. Returns undefined when
+ * the object is deleted, or when another object has its name.
  */
 export async function storedObject<T extends KubeObject>(
   { client, signal }: Access,
@@ -28,7 +27,7 @@ export async function storedObject<T extends KubeObject>(
   return uid === undefined || stored?.metadata.uid === uid ? stored : undefined;
 }
 
-/** The conversation with the texts that caches lack; undefined when deleted or being deleted. */
+/** Reads the conversation with the texts that caches lack; undefined if deleted or terminating. */
 export async function storedConversation(
   access: Access,
   conversation: Pick<CachedConversation, 'metadata'>,
@@ -42,7 +41,7 @@ interface DeleteAccess {
   readonly signal: AbortSignal;
 }
 
-/** Deletes exactly this object. A deleted or replaced object counts as deleted. */
+/** Deletes the object with this UID, and succeeds if it is already deleted or replaced. */
 export async function deleteObject<T extends KubeObject>(
   { client, ...options }: DeleteAccess & { readonly resourceVersion?: string },
   resource: ResourceDefinition<T>,
@@ -51,7 +50,7 @@ export async function deleteObject<T extends KubeObject>(
   await unlessChanged(client.delete(resource, namespace, name, { ...options, uid }));
 }
 
-/** Deletes an object unless it has changed; its change causes another reconcile. */
+/** Deletes the object unless its version has changed. The change causes another reconcile. */
 export const deleteVersion = <T extends KubeObject>(
   { client, signal }: DeleteAccess,
   resource: ResourceDefinition<T>,

@@ -22,7 +22,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly namespace: string;
   /** Caches with the indexers of `gatewayIndexers`. The caller starts and stops them. */
   readonly caches: Caches;
-  /** The caller starts and stops these too. */
+  /** Further caches, which the caller also starts and stops. */
   readonly serviceCaches: ServiceCaches;
   readonly keys: Pick<
     SandboxKeys,
@@ -37,31 +37,30 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
     | 'startSecretsMacs'
   >;
   readonly host: string;
-  /** 0 means any free port. */
+  /** Port to listen on; 0 means any free port. */
   readonly port: number;
   /**
-   * URL of the gateway for clients, the base of URLs in responses; `http://<host>:<port>` by
-   * default, with 127.0.0.1 for a host that means all addresses, because a forwarded port has that
-   * one.
+   * Base of the URLs in responses; `http://<host>:<port>` by default, with 127.0.0.1, the address
+   * of a forwarded port, for a host that means all addresses.
    */
   readonly publicUrl?: string;
   /**
-   * An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents
-   * are below paths of `publicUrl`.
+   * Template of an origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by
+   * default agents have paths below `publicUrl`.
    */
   readonly sandboxUrlTemplate?: string;
-  /** Storage of the loopback addresses of sandboxes on one machine; absent without any. */
+  /** Storage for the loopback addresses of sandboxes on one machine; absent without any. */
   readonly loopbackOrigins?: Memory;
   /**
-   * Limits of the proxy that replace the defaults; maximum concurrent requests and WebSockets to
-   * one sandbox, and to all of them.
+   * Limits of the proxy that replace the defaults. `perSandbox` and `total` are the maximum
+   * concurrent requests and WebSockets to one sandbox, and to all sandboxes.
    */
   readonly proxyLimits?: Partial<ForwardingLimits & { perSandbox: number; total: number }>;
-  /** Sizes of pools that replace those of the table, for tests. */
+  /** Sizes of pools that replace those in `limits/pools.ts`, for tests. */
   readonly pools?: PoolSizes;
   /** Maximum milliseconds until the first byte of an agent's events; 10,000 by default. */
   readonly eventsFirstByteMs?: number;
-  /** Reads archives; without it a conversation only has events while it runs. */
+  /** Reads archives; without it, a conversation only has events while its sandbox runs. */
   readonly history?: HistoryReader;
   /** Whether the deprecated interface under /api responds; otherwise its status is 410. */
   readonly legacyApi: boolean;
@@ -76,11 +75,11 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
     /** Whether the keys that a person has made need a confirmed session of that person. */
     readonly requireActivePerson: boolean;
   };
-  /** Maximum lifetime of a key that is made over REST; by default without limit. */
+  /** Maximum lifetime of a key that is created over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
   /**
-   * Maximum concurrent requests, and maximum delay of the event loop, above which requests get 503;
-   * by default, and where it is 0, without limit.
+   * Maximum concurrent requests, and maximum delay of the event loop, above which requests get 503.
+   * A limit that is absent or 0 does not apply.
    */
   readonly load?: { readonly maxUnderWay?: number; readonly maxDelayMs?: number };
   /**
@@ -96,15 +95,15 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly trustedProxies?: readonly string[];
   /** Base URLs by provider, the default provider first; none by default. */
   readonly gitHosts?: GitHosts;
-  /** Template of sandboxes where a request names none; `default` by default. */
+  /** SandboxTemplate of a start whose request names none; `default` by default. */
   readonly defaultTemplateName?: string;
   /** Reads repositories; by default every valid name counts as existing. The caller closes it. */
   readonly gitDirectory?: GitDirectory;
   /** Opens pull requests; without it the gateway rejects them. */
   readonly pullRequests?: Pick<PullRequests, 'open'>;
-  /** URL of the installation's metrics, a link on the page /operate. */
+  /** URL of the installation's metrics, to which the page /operate has a link. */
   readonly metricsUrl?: string;
-  /** Folder of the built pages, `dist/web`; without it their addresses report their absence. */
+  /** Folder of the built pages, `dist/web`; without it, their URLs report that they are missing. */
   readonly webDirectory?: string;
   /**
    * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is the
@@ -118,7 +117,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   /** Delay before secrets are encrypted under a new master key; 60 s by default. */
   readonly resealDelayMs?: number;
   readonly random?: RandomBytes;
-  /** Log of the writes; the logger by default. */
+  /** Audit log of the writes; `logger` by default. */
   readonly audit?: Logger;
   readonly version: string;
 }

@@ -17,18 +17,15 @@ import { createLiveState } from './stream/live-state.ts';
 export type { GatewayOptions };
 
 export interface Gateway {
-  /** Rejects with a message for people when the gateway can not listen. */
+  /** Rejects with a human-readable message when the gateway can not listen. */
   listen(): Promise<{ readonly port: number }>;
   /** Shuts down: /ready fails, streams are closed with an event, requests in progress end. */
   close(): Promise<void>;
-  /** Every endpoint, as the OpenAPI document shows it. */
+  /** All endpoints, as the OpenAPI document shows them. */
   readonly routes: readonly Route[];
 }
 
-/**
- * Delay between the end of streams and the end of listening, in which distant or busy clients of a
- * stream still send their next request.
- */
+/** Delay before listening ends, in which clients of ended streams may send their next request. */
 const lastCallMs = 2000;
 
 /**
@@ -97,7 +94,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     services.lastResponses.begin();
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
-    // A stream's client may send a request on its connection, which gets the announcement.
+    // In this delay, a client of a closed stream may send a request and gets `Connection: close`.
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();

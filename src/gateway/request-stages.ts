@@ -24,9 +24,9 @@ import type { Metrics } from '../observability/metrics.ts';
 import { requestIdOf } from './http/send-bytes.ts';
 
 /**
- * The stages of a request in the gateway, in order. Before, `createHttpServer` has limited the
- * connections, read the head of the request and rejected an ambiguous one. Requests for agents
- * leave at `proxyToSandbox`; their stages are in `proxy/proxy-http.ts`.
+ * The stages of a request in the gateway, in order. Before them, `createHttpServer` limits the
+ * connections, reads the head of the request and rejects an ambiguous head. For a request to an
+ * agent, `proxyToSandbox` is the last stage; `proxy/proxy-http.ts` has its further stages.
  */
 export const requestStages = (services: Services, app: Express): readonly Stage[] => [
   announceShutdown(services),
@@ -40,7 +40,7 @@ export const requestStages = (services: Services, app: Express): readonly Stage[
   },
 ];
 
-/** The stages of a WebSocket handshake; `proxy/proxy-websocket.ts` has those for agents. */
+/** The stages of a WebSocket handshake; `proxy/proxy-websocket.ts` has the stages for agents. */
 export const upgradeStages = (services: Services): readonly UpgradeStage[] => [
   limitAddressOfUpgrade(services),
   joinWithSandbox(services),
@@ -52,7 +52,7 @@ const serviceStages = (services: Services): readonly RequestHandler[] => [
   answerPreflight(services),
 ];
 
-/** The stages of a request with a route. Each passes its results on in `response.locals`. */
+/** The stages of a request with a route. Each stage stores its results in `response.locals`. */
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
   ...(route.access === 'open' ? [] : [authenticate(services, route), limitOwner(services, route)]),
@@ -64,8 +64,9 @@ const routeStages = (services: Services, route: Route): readonly RequestHandler[
 ];
 
 /**
- * The service itself: its stages, and those of each route. A problem that one of them throws
- * becomes the response. Without `legacyApi`, the responses under /api/conversations are 410.
+ * The Express app of the service: common stages, and the stages of each route. A problem that a
+ * stage throws becomes the response. Without `legacyApi`, responses under /api/conversations are
+ * 410.
  */
 export function createApp(
   services: Services,
@@ -75,8 +76,8 @@ export function createApp(
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(...serviceStages(services));
   app.use('/api/conversations', legacyInterface(services, legacyApi));
-  // Paths without parameters come first, so that /search is never taken for an id, not even in the
-  // rejection of its method.
+  // Paths without parameters come first, so that `/search` never matches as an id, not even with a
+  // method that is not allowed.
   const byPath = Map.groupBy(
     routes.toSorted(
       (left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{')),
@@ -93,7 +94,7 @@ export function createApp(
   return app;
 }
 
-/** Marks the response for pages of the allowed origins, and answers their preflights. */
+/** Adds CORS headers for pages of the allowed origins, and answers their preflight requests. */
 const answerPreflight =
   ({ allowOrigins }: Services): RequestHandler =>
   (request, response, next) => {
@@ -126,9 +127,8 @@ const refusePath: RequestHandler = () => {
 };
 
 /**
- * Counts a request against the limits of its owner: its connections, its rate, and its concurrent
- * requests, of which the request holds a permit until its response ends. The response states the
- * remaining rate.
+ * Counts a request against the limits of its owner: connections, rate, and concurrent requests. The
+ * request holds a permit until its response ends. Response headers state the remaining rate.
  */
 const limitOwner =
   ({ connections, rateLimits, loadShedder }: Services, route: Route): RequestHandler =>
@@ -163,7 +163,7 @@ function accessLog({
 }): RequestHandler {
   return (request, response, next) => {
     const beganMs = clock.monotonic();
-    // Read while the connection exists, which may end before the request does.
+    // The address is read now, because the connection may end before the response does.
     const client = request.method === 'GET' ? '' : proxies.clientAddress(request);
     const requestId = requestIdOf(request);
     response.locals.requestId = requestId;

@@ -11,14 +11,14 @@ import type { Cache } from './lookup/cache.ts';
 import type { SettingsStore } from './lookup/settings-store.ts';
 
 /**
- * Delay before settings are encrypted again. While a new master key reaches the replicas one after
- * the other, some encrypt under the old key and some under the new one: with the delay, they
- * rewrite an object at most once a minute.
+ * Delay before settings are encrypted again. During the rollout of a new master key, some replicas
+ * encrypt under the old key and some under the new one. The delay limits them to one rewrite of an
+ * object a minute.
  */
 const defaultDelayMs = 60_000;
-/** Delay between two writes, so that a rotation takes no connections from requests. */
+/** Delay between two writes, so that a rotation leaves connections for requests. */
 const paceMs = 50;
-/** Delay before settings whose write has failed are tried again. */
+/** Delay before a failed write of settings is tried again. */
 const retryMs = 30_000;
 
 export interface ResealerOptions extends Pick<Runtime, 'clock' | 'logger'> {
@@ -27,11 +27,11 @@ export interface ResealerOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly cache: Cache<OwnerSettings>;
   readonly namespace: string;
   readonly settings: Pick<SettingsStore, 'change'>;
-  /** 60 s by default. */
+  /** Delay before settings are encrypted again; 60 s by default. */
   readonly delayMs?: number | undefined;
 }
 
-/** The text encrypted under the current master key; unchanged if it already is, or can't be. */
+/** The text under the current master key; unchanged if it is current, or can not be decrypted. */
 function current(sealing: Sealing, sealed: string, context: SealContext): string {
   if (sealing.isCurrent(sealed)) return sealed;
   const text = sealing.open(sealed, context);
@@ -66,8 +66,8 @@ export function resealed(spec: OwnerSettingsSpec, sealing: Sealing): OwnerSettin
 
 /**
  * Encrypts the settings of owners under a new master key, so that an earlier key can be removed.
- * Each replica does so; a write names the version that it has read, so that no write of another
- * replica or of an owner is lost.
+ * Every replica does so. A write names the resourceVersion that was read, so that no write of
+ * another replica or of an owner is lost.
  */
 export class Resealer {
   readonly #options: ResealerOptions;
@@ -145,7 +145,7 @@ export class Resealer {
   }
 }
 
-/** Whether a readable text is encrypted under an earlier master key. */
+/** Whether a text of the settings is encrypted under an earlier master key that still exists. */
 const isStale = ({ owner, secrets = [], mcpServers = [] }: OwnerSettingsSpec, sealing: Sealing) => {
   const places = [
     ...secrets.map(({ name, sealed }) => ({ scope: 'secret' as const, name, sealed })),

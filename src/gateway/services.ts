@@ -24,7 +24,7 @@ import { Sessions } from './sign-in/sessions.ts';
 import { IdentityProviders } from './sign-in/identity-providers.ts';
 import { directly } from '@conversation-operator/outward/outward';
 
-/** A host for URLs that replaces one for all addresses, which no browser connects to. */
+/** Host for URLs: 127.0.0.1 in place of a wildcard address, to which no browser connects. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
 
 /** The part of the gateway's server that other parts need. */
@@ -154,7 +154,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
     caps,
-    // The fair client would limit these reads twice, and a stream's request has no owner.
+    // `limits.client` would limit these reads twice, and the request of a stream has no owner.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
     streams: new OpenStreams(),
     places: {

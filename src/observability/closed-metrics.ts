@@ -1,21 +1,21 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { STATUS_CODES } from 'node:http';
 
-/** Values of a label: a closed set, or a function with bounded results for other values. */
+/** Allowed values of a label: a closed set, or a function that maps each value to a bounded set. */
 export type LabelRule = readonly string[] | ((value: string) => string);
 
-/** Value of a label in place of all unknown values. */
+/** Label value that replaces all unknown values. */
 const otherValue = 'other';
 
-/** Function that returns a value of the closed set unchanged, and `other` for the rest. */
+/** Returns a function that keeps values of the closed set, and replaces others by `other`. */
 export function oneOf(values: readonly string[]): (value: string) => string {
   const known = new Set(values);
   return (value) => (known.has(value) ? value : otherValue);
 }
 
 /**
- * Function that returns the first `max` values unchanged, and `other` for later ones. Only for
- * names that other code defines, for example routes.
+ * Returns a function that keeps the first `max` values, and replaces later ones by `other`. Only
+ * for names that the source code defines, such as routes.
  */
 export function firstValues(max: number): (value: string) => string {
   const known = new Set<string>();
@@ -31,15 +31,15 @@ export const httpMethod = oneOf([
 ]);
 
 /**
- * A status that Node knows unchanged, `0` for a missing response, another status from 100 to 599 by
- * its class, such as `4xx`, and `other` for the rest.
+ * Keeps a status that Node knows, and `0` for a missing response. Another status from 100 to 599
+ * becomes its class, such as `4xx`, and any other text becomes `other`.
  */
 export function httpStatus(status: string): string {
   if (status === '0' || Object.hasOwn(STATUS_CODES, status)) return status;
   return /^[1-5]\d\d$/.test(status) ? `${status.charAt(0)}xx` : otherValue;
 }
 
-/** A gauge without the methods that only its registry uses. */
+/** A gauge without the methods that only its registry needs. */
 export interface PlainGauge<L extends string> {
   set(labels: Readonly<Partial<Record<L, string>>>, value: number): void;
   inc(labels: Readonly<Partial<Record<L, string>>>, value?: number): void;
@@ -51,7 +51,7 @@ export type LabelRules = Readonly<Record<string, LabelRule>>;
 type ValueOf<R extends LabelRule> = R extends readonly (infer V extends string)[] ? V : string;
 type Labels<R extends LabelRules> = { readonly [L in keyof R]: ValueOf<R[L]> };
 
-/** Settings of a metric whose number of series is bounded by the rules of its labels. */
+/** Settings of a metric. The rules of its labels bound the number of its series. */
 export interface ClosedMetricOptions<R extends LabelRules> {
   readonly name: string;
   readonly help: string;
@@ -73,7 +73,7 @@ class ClosedLabels {
     );
   }
 
-  /** A label without a rule stays unchanged, and the metric rejects it. */
+  /** Applies the rules. A label without a rule stays unchanged, and the metric rejects it. */
   protected closed(labels: Readonly<Record<string, string | undefined>>): Record<string, string> {
     return Object.fromEntries(
       Object.entries(labels).map(([name, value = '']) => [

@@ -27,7 +27,7 @@ const storeResults = [
 ] as const;
 const stageSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300];
 
-/** Every metric of the product. The values of a label form a bounded set. */
+/** Creates every metric of the program. The values of each label form a bounded set. */
 export function createMetrics(registry: Registry = new Registry()) {
   const registers = [registry];
   const prefix = 'conversation_operator_';
@@ -50,7 +50,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     buckets: number[],
     labels: R,
   ) => new ClosedHistogram({ ...options(name, help, labels), buckets });
-  // The metrics of one controller, kind or route share the rule, and so the names.
+  // Metrics with the same label share one rule, and so the same bounded set of values.
   const controller = firstValues(50);
   const resource = firstValues(50);
   const route = firstValues(150);
@@ -253,7 +253,7 @@ export function createMetrics(registry: Registry = new Registry()) {
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Memory, CPU, event loop and garbage collection of this process, in the same registry. */
+/** Adds memory, CPU, event loop and garbage collection of this process to the registry. */
 export const collectProcessMetrics = (metrics: Metrics): void =>
   collectDefaultMetrics({ register: metrics.registry });
 
@@ -262,12 +262,12 @@ export interface MeasuredRuntime extends Runtime {
 }
 
 /**
- * The part of one leader in a gauge of its process: leaders of several shards set the same gauge,
- * which shows the sum of their parts.
+ * A gauge for one of several leaders in a process, each of which leads one shard. The gauge of the
+ * process shows the sum of the values of all leaders.
  */
 class GaugeShare<L extends string> implements PlainGauge<L> {
   readonly #gauge: PlainGauge<L>;
-  /** By the labels as JSON. */
+  /** This leader's values, by labels as JSON. */
   readonly #parts = new Map<string, number>();
 
   constructor(gauge: PlainGauge<L>) {
@@ -298,7 +298,7 @@ class GaugeShare<L extends string> implements PlainGauge<L> {
   }
 }
 
-/** The metrics of a process for the leader of one shard, and the function that removes its part. */
+/** The metrics for the leader of one shard, and the function that removes its values. */
 export function shareOfMetrics(metrics: Metrics): {
   readonly metrics: Metrics;
   readonly end: () => void;

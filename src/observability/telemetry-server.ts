@@ -4,10 +4,10 @@ import type { Metrics } from './metrics.ts';
 
 export interface TelemetryServerOptions {
   readonly host: string;
-  /** 0: any free port. */
+  /** Port to listen on; 0 selects any free port. */
   readonly port: number;
   readonly metrics: Metrics;
-  /** Whether this process can do its work, the response of /ready. */
+  /** Whether this process can do its work, which is the response of /ready. */
   readonly ready: () => boolean;
 }
 
@@ -16,7 +16,7 @@ export interface TelemetryServer {
   close(): Promise<void>;
 }
 
-/** Serves /metrics, /alive and /ready on a separate port, away from clients. */
+/** Serves /metrics, /alive and /ready on a separate port that clients do not reach. */
 export async function startTelemetryServer({
   host,
   port,

@@ -13,18 +13,18 @@ import { byName, type Slot, type SlotOrder } from './slot.ts';
  * The order of automatic resumes, among those that are due and that the policies allow:
  *
  * 1. Unfinished work: the pause has interrupted a run or a start, or a message waits.
- * 2. Owners round robin (`byTurn`): first the owner whose last automatic resume is longest ago.
+ * 2. Owners round robin (`byTurn`), beginning with the one whose last automatic resume is oldest.
  * 3. The longest pause.
  * 4. By name.
  *
- * Newcomers come before all of them, and an automatic resume only evicts warm sandboxes.
+ * Waiting sandboxes come before all resumes. An automatic resume only evicts warm sandboxes.
  */
 export const byResume: SlotOrder = (one, other) =>
   Number(other.unfinished) - Number(one.unfinished) ||
   one.pausedSince - other.pausedSince ||
   byName(one, other);
 
-/** The same order among the first ones of several owners, by the last resume of each owner. */
+/** The same order among the first sandboxes of several owners, by the last resume of each owner. */
 export const byTurn =
   (lastResumes: ReadonlyMap<Slot, number>): SlotOrder =>
   (one, other) =>
@@ -32,12 +32,12 @@ export const byTurn =
     (lastResumes.get(one) ?? 0) - (lastResumes.get(other) ?? 0) ||
     byResume(one, other);
 
-/** The record of the automatic resumes of a sandbox since a person last requested it. */
+/** Number and last time of a sandbox's automatic resumes since a person last requested it. */
 export type AutomaticResumes = NonNullable<SandboxState['automaticResumes']>;
 
 const minDelayMs = 60_000;
 const maxDelayMs = 3_600_000;
-/** Maximum stored count; the delay reaches its maximum long before. */
+/** Maximum stored count. The delay reaches its maximum at a lower count. */
 const maxCount = 1_000;
 
 export const resumedAgain = (
@@ -45,13 +45,13 @@ export const resumedAgain = (
   now: string,
 ): AutomaticResumes => ({ count: Math.min(maxCount, (before?.count ?? 0) + 1), lastTime: now });
 
-/** Delay between two automatic resumes: 1 min after the first, doubled with each, at most 1 h. */
+/** Delay between two automatic resumes: 1 min after the first, then twice the last, at most 1 h. */
 export const resumeDelayMs = ({ count }: AutomaticResumes): number =>
   Math.min(maxDelayMs, minDelayMs * 2 ** Math.max(0, count - 1));
 
 /**
- * Whether a person requested the sandbox since its last pause or admission: by the annotation, or
- * by `spec.replicas` 0 and 1 again.
+ * Whether a person requested the sandbox since its last pause or admission, by the annotation or by
+ * a change of `spec.replicas` to 0 and back to 1.
  */
 export function isRequested({ metadata, status }: Sandbox): boolean {
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
@@ -62,8 +62,8 @@ export function isRequested({ metadata, status }: Sandbox): boolean {
 }
 
 /**
- * Whether a person used a conversation after a time: by a message, by its start, or by a run that
- * no automatic resume continued.
+ * Whether a person has used a conversation since this time, by a message, by its start, or by a run
+ * that is not the continuation of an interrupted run.
  */
 function isUsedSince(conversation: CachedConversation, sandbox: Sandbox, time: number): boolean {
   const {
@@ -88,7 +88,7 @@ function isUsedSince(conversation: CachedConversation, sandbox: Sandbox, time: n
   );
 }
 
-/** Whether an admitted sandbox was resumed automatically and not requested since. */
+/** Whether an admitted sandbox was resumed automatically, and no person has used it since. */
 export function isAutomatic(
   sandbox: Sandbox,
   conversations: readonly CachedConversation[],

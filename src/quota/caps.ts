@@ -1,19 +1,16 @@
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
 import { durationMs } from '../resources/sandbox-template.ts';
 
-/** The fields of a quota that limit stored objects, whether they are active or not. */
+/** The fields of a quota that limit stored objects, which count whether they are active or not. */
 export const capFields = ['maxConversations', 'maxStoredBytes', 'maxSandboxes'] as const;
 export type CapField = (typeof capFields)[number];
 
-/**
- * The fields of a quota that limit archives. They reject no start and no message, so they are not
- * in `capFields`.
- */
+/** The fields that limit archives. They are not in `capFields`, because they reject no start. */
 const archiveFields = ['maxArchivedBytes', 'archiveRetention'] as const;
 type LimitField = CapField | (typeof archiveFields)[number];
 const limitFields: readonly LimitField[] = [...capFields, ...archiveFields];
 
-/** The value of a field; for archiveRetention in milliseconds. */
+/** The limit in a field; for archiveRetention in milliseconds. */
 function limitOf(spec: ConversationQuotaSpec, field: LimitField): number | undefined {
   const limit = spec[field];
   return typeof limit === 'string' ? durationMs(limit) : limit;
@@ -27,7 +24,7 @@ export interface Cap {
 
 type Caps = Readonly<Partial<Record<LimitField, Cap>>>;
 
-/** The limits of a namespace on stored objects and archives, by owner. */
+/** The limits of a namespace on stored objects and archives, by scope and owner. */
 export interface QuotaCaps {
   readonly namespace: Caps;
   readonly everyOwner: Caps;
@@ -35,8 +32,8 @@ export interface QuotaCaps {
 }
 
 /**
- * The lowest value of several quotas for the same scope applies, field by field; among equal values
- * that of the first quota by name.
+ * The lowest limit of several quotas for the same scope, field by field. Among equal limits, that
+ * of the first quota by name applies.
  */
 function lowest(quotas: readonly ConversationQuota[]): Caps {
   const caps: Partial<Record<LimitField, Cap>> = {};
@@ -67,9 +64,8 @@ export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
 }
 
 /**
- * The limits of one field for an owner: the owner's own one, else the one for every owner, and in
- * addition the one of the namespace. A field that the owner's own quota omits stays limited by the
- * quota for every owner.
+ * The limits of one field for an owner: the limit of the owner's own quota, or else the limit for
+ * every owner; and in addition the limit of the namespace.
  */
 export function capsOf(caps: QuotaCaps, owner: string, field: LimitField): readonly Cap[] {
   const ofOwner = caps.owners.get(owner)?.[field] ?? caps.everyOwner[field];
@@ -79,10 +75,9 @@ export function capsOf(caps: QuotaCaps, owner: string, field: LimitField): reado
 }
 
 /**
- * Milliseconds for which the archives of an owner are kept: the shorter one of the retention of the
- * template and those of quotas. Undefined: as long as the conversation.
- * @param templateRetention
- * `archive.retention` of the template.
+ * Milliseconds for which the archives of an owner are kept: the shortest retention among those of
+ * the quotas and `templateRetention`, the `archive.retention` of the template. Undefined: as long
+ * as the conversation exists.
  */
 export function archiveRetentionMs(
   caps: QuotaCaps,
@@ -94,7 +89,7 @@ export function archiveRetentionMs(
   return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
-/** Codes of rejections by limits on stored objects: of a start, and of a Sandbox (Failed). */
+/** Error codes of a start, and reasons of the condition Failed, for limits on stored objects. */
 export const CapExceeded = {
   maxConversations: 'ConversationLimitExceeded',
   maxStoredBytes: 'StoredBytesLimitExceeded',
@@ -110,7 +105,7 @@ const nouns: Readonly<Record<CapField, string>> = {
   maxSandboxes: 'stored sandboxes',
 };
 
-/** Message of the rejection, safe to show to the owner. `current` excludes the rejected object. */
+/** Message of the rejection for the owner. `current` does not count the rejected object. */
 export function capExceededMessage(
   field: CapField,
   { quotaName, scope, limit }: Cap,
@@ -120,7 +115,7 @@ export function capExceededMessage(
   return `The quota ${quotaName} allows ${limit} ${nouns[field]} ${whom}, and ${current} are there. Delete some, then start again.`;
 }
 
-/** The stored objects of an owner, or of all owners of a namespace. */
+/** Numbers of stored objects of an owner, or of all owners of a namespace. */
 export interface Totals {
   readonly conversations: number;
   readonly storedBytes: number;
@@ -128,7 +123,7 @@ export interface Totals {
   readonly sandboxes: number;
 }
 
-/** The fields of a conversation, not being deleted, that limits depend on. */
+/** The fields on which limits depend, of a conversation that is not being deleted. */
 export interface StoredConversation {
   readonly uid: string;
   readonly name: string;
@@ -136,19 +131,19 @@ export interface StoredConversation {
   /** Milliseconds since 1970, in whole seconds. */
   readonly createdAt: number;
   readonly bytes: number;
-  /** Whether its start has yet to be checked. */
+  /** Whether the start of the conversation has not been checked yet. */
   readonly isNew: boolean;
-  /** Whether its start is in progress and has, or needs, a sandbox of its own. */
+  /** Whether the start is in progress, and has or needs a sandbox that it does not share. */
   readonly wantsSandbox: boolean;
 }
 
 export interface StoredSandbox {
   readonly uid: string;
-  /** Empty for a warm sandbox, which no limit of an owner counts. */
+  /** Empty for a warm sandbox, which counts against no limit of an owner. */
   readonly owner: string;
-  /** Whether `maxSandboxes` counts it. */
+  /** Whether the sandbox counts against `maxSandboxes`. */
   readonly counts: boolean;
-  /** UID of the conversation that it was made for, or that claims it. */
+  /** UID of the conversation for which the sandbox was made, or which claims it. */
   readonly madeFor?: string | undefined;
 }
 
@@ -157,7 +152,7 @@ export interface CapUse extends Cap {
   readonly current: number;
 }
 
-/** The total that each limit bounds. */
+/** The field of `Totals` that each limit bounds. */
 export const cappedTotal = {
   maxConversations: 'conversations',
   maxStoredBytes: 'storedBytes',
@@ -180,22 +175,22 @@ const byCreation = (one: StoredConversation, other: StoredConversation): number 
 };
 
 /**
- * The conversations and sandboxes of one namespace, counted by owner under the limits of quotas. A
- * sandbox replaces the one that its conversation is going to create, so that a start counts once at
- * any time. Each new conversation is checked once, after all that were created before it, and a
- * verdict stays as long as the conversation is stored as new. A rejected one counts too, since its
- * record is stored; only its sandbox is never created. Pure: no I/O and no clock.
+ * Counts the conversations and sandboxes of one namespace by owner, for the limits of quotas. A
+ * start counts as one sandbox at any time: its future sandbox counts until the created one replaces
+ * it. Each new conversation is checked once, after all that were created before it. The verdict
+ * stays as long as the conversation is stored as new. A rejected conversation counts, because it is
+ * stored, but its sandbox does not. Pure: no I/O and no clock.
  */
 export class Ledger {
   readonly #owners = new Map<string, Totals>();
   #all = none;
   readonly #conversations = new Map<string, StoredConversation>();
   readonly #sandboxes = new Map<string, StoredSandbox>();
-  /** Number of the sandboxes of a conversation, by `owner/uid` of the conversation. */
+  /** Number of sandboxes of each conversation, by `owner/uid` of the conversation. */
   readonly #made = new Map<string, number>();
-  /** New conversations without a verdict, in the order of their creation. They do not count yet. */
+  /** New conversations without a verdict, in the order of creation. They do not count yet. */
   readonly #open: StoredConversation[] = [];
-  /** Verdicts on new conversations: the limit that rejects one; undefined accepts it. */
+  /** Verdicts on new conversations: the limit that rejects the conversation, or undefined. */
   readonly #verdicts = new Map<string, CapUse | undefined>();
 
   get all(): Totals {
@@ -210,7 +205,7 @@ export class Ledger {
     return this.#owners.get(owner) ?? none;
   }
 
-  /** Owners with something stored. */
+  /** Owners who have stored objects. */
   owners(): Iterable<string> {
     return this.#owners.keys();
   }
@@ -243,7 +238,7 @@ export class Ledger {
     this.#countSandbox(old, -1);
   }
 
-  /** Counts a write in advance, until the returned function is called, once. */
+  /** Counts a write in advance. The caller calls the returned function once to end that. */
   reserve(owner: string, growth: Partial<Totals>): () => void {
     const reserved = { ...none, ...growth };
     this.#add(owner, reserved, 1);
@@ -261,7 +256,7 @@ export class Ledger {
     );
   }
 
-  /** The first limit that has no room for this growth. */
+  /** The first limit that this growth would exceed. */
   exceeded(caps: QuotaCaps, owner: string, growth: Partial<Totals>): CapUse | undefined {
     return this.usesOf(caps, owner).find(({ field, limit, current }) => {
       const more = growth[cappedTotal[field]] ?? 0;
@@ -269,7 +264,7 @@ export class Ledger {
     });
   }
 
-  /** The limit that rejects a conversation; undefined for one that is accepted, or unknown. */
+  /** The limit that rejects a conversation; undefined if it is accepted or unknown. */
   verdictOn(uid: string, caps: QuotaCaps): CapUse | undefined {
     const conversation = this.#conversations.get(uid);
     while (conversation !== undefined && this.#isOpen(conversation)) {
@@ -295,12 +290,12 @@ export class Ledger {
     return { conversations: 1, storedBytes: bytes, sandboxes: isExpecting ? 1 : 0 };
   }
 
-  /** Makes a change that the count of a conversation depends on. */
+  /** Makes a change, and updates the count of the conversation, which depends on the change. */
   #recount(uid: string, change: () => void): void {
     this.#countConversation(this.#conversations.get(uid), -1);
     change();
     const after = this.#conversations.get(uid);
-    // A conversation with a sandbox was accepted before, possibly by another operator.
+    // A conversation that has a sandbox was accepted before, possibly by a previous leader.
     if (after !== undefined && this.#isOpen(after) && this.#hasSandbox(after))
       this.#verdicts.set(uid, undefined);
     this.#countConversation(after, 1);
@@ -312,14 +307,14 @@ export class Ledger {
       this.#add(conversation.owner, this.#totalsOf(conversation), sign);
     else if (sign === -1) this.#open.splice(this.#open.indexOf(conversation), 1);
     else {
-      // Conversations arrive nearly in the order of their creation.
+      // The search begins at the end, because conversations arrive nearly in the order of creation.
       const before = this.#open.findLastIndex((other) => byCreation(other, conversation) < 0);
       this.#open.splice(before + 1, 0, conversation);
     }
   }
 
   #countSandbox({ owner, counts, madeFor = '' }: StoredSandbox, sign: 1 | -1): void {
-    // A warm sandbox has no owner, and counts as free for all.
+    // A warm sandbox has no owner, and counts as room for all owners.
     if (owner === '') return;
     if (counts) this.#add(owner, { ...none, sandboxes: 1 }, sign);
     if (madeFor === '') return;

@@ -31,8 +31,8 @@ type Inside = Pick<
 >;
 
 /**
- * Whether the starts of all conversations in a sandbox that was created for one have failed, so
- * that nothing can ever run in it.
+ * Whether the sandbox was created for a conversation, and the starts of all its conversations have
+ * failed, so that nothing can ever run in it.
  */
 const isFailedStart = ({
   sandbox,
@@ -46,7 +46,7 @@ const isFailedStart = ({
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
 
-/** A warm sandbox counts as running once admitted, because its eviction loses nothing. */
+/** An admitted warm sandbox counts as running, because its eviction loses nothing. */
 const stateOfWarmSandbox = (isAdmitted: boolean, taken: boolean): SlotState => {
   if (isAdmitted) return 'running';
   return taken ? 'freeing' : 'suspended';
@@ -75,7 +75,7 @@ function stateOf(inside: Inside): SlotState {
   if (isFailedStart(inside)) return 'none';
   if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox))
     return 'waiting';
-  // A message may reach an agent at the moment of its pause for idleness, still unobserved.
+  // A message may reach an agent just before its pause, and is then found after the pause.
   const mayResume =
     admitted.reason === SandboxReason.quota ||
     (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
@@ -85,14 +85,14 @@ function stateOf(inside: Inside): SlotState {
 }
 
 const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
-/** Whether a sandbox has a slot or waits for one, and no decision has revoked the slot. */
+/** Whether a sandbox waits for a slot, or has one that no decision has revoked. */
 export const usesSlot = (sandbox: Sandbox): boolean =>
   usingStates.has(stateOf({ sandbox, conversations: [] }));
 
 const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
   (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0 || conversations.some(isUnfinished);
 
-/** Whether a resume brings no work: only a person, or a deleted conversation, requested it. */
+/** Whether a resume brings no work, because there is no start, message or run to continue. */
 function isBare({
   sandbox,
   conversations,
@@ -116,23 +116,22 @@ export const isWaitingReason = (reason: string): boolean => waitingReasons.has(r
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
 
-/** Whether the owner turned `spec.replicas` off and on again since the last decision. */
+/** Whether the owner has set `spec.replicas` to 0 and back to 1 since the last decision. */
 function isScaledSince(sandbox: Sandbox): boolean {
   const { generation } = sandbox.metadata;
   return generation > (admittedOf(sandbox)?.observedGeneration ?? generation);
 }
 
 /**
- * Maximum age of a request to resume when it is first seen, in milliseconds. The time is an
- * annotation, and an owner gains no more with an older one. Requests from before the start of the
- * operator count from that start.
+ * Maximum age in milliseconds of a request to resume when this process first sees it. Owners can
+ * set the annotation with the time, and an older time must not give them a better position.
  */
 const maxRequestAgeMs = 1_000;
 
 /**
- * The time of the request of a waiting sandbox. A stored time only counts if it is newer than the
- * last pause: the annotation of an earlier resume is never removed, and would keep its position in
- * the queue for ever. A sandbox that was created paused did not wait since its creation.
+ * The time of the request of a waiting sandbox. The annotation of an earlier resume is never
+ * removed, so a stored time counts only if it is later than the last pause. A sandbox that was
+ * created paused did not wait since its creation.
  */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;
@@ -151,8 +150,8 @@ function requestTime(sandbox: Sandbox, now: number): number {
 }
 
 /**
- * Whether the condition Admitted explains why a sandbox waits. Garbage collection removes an
- * orphaned sandbox before anyone reads it.
+ * Whether the condition Admitted explains why a sandbox waits. An orphaned sandbox needs no
+ * explanation, because garbage collection removes it.
  */
 function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): boolean {
   const isCurrent =
@@ -161,7 +160,7 @@ function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): bool
   return orphaned || (isCurrent && !isScaledSince(sandbox));
 }
 
-/** Classifies a sandbox for the scheduling of quotas. Pure. */
+/** Computes the slot of a sandbox, on which the decisions of quotas are based. Pure. */
 export function classify(facts: SlotFacts): Slot {
   const {
     sandbox,

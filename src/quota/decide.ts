@@ -17,11 +17,11 @@ import type { Expiry } from './time-limits.ts';
 
 /** One decision on a sandbox. Its write fails after any change of `slot.sandbox`. */
 export type Decision =
-  /** The pod is deleted, and the sandbox needs its slot no more. */
+  /** The pod is deleted, and the sandbox does not need its slot. */
   | { readonly kind: 'release'; readonly slot: Slot }
-  /** `resumed`: an automatic resume. */
+  /** `resumed`: whether this is an automatic resume. */
   | { readonly kind: 'admit'; readonly slot: Slot; readonly resumed: boolean }
-  /** Without a preemptor: the limit was lowered, or the victim is a warm sandbox. */
+  /** `preemptor` is undefined if the limit was lowered, or the evicted sandbox is a warm one. */
   | {
       readonly kind: 'evict';
       readonly slot: Slot;
@@ -38,20 +38,20 @@ export type Decision =
     }
   /** `maxSandboxes` is exceeded; the sandbox fails and gets no volume. */
   | { readonly kind: 'fail'; readonly slot: Slot; readonly cap: Cap; readonly current: number }
-  /** The condition Admitted is going to explain why the sandbox waits. */
+  /** The write makes the condition Admitted explain why the sandbox waits. */
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
 /**
- * The next decision; undefined until something changes, or until `wakeAt`. Pure. The steps are in
- * the order of their decisions, and guarantee:
- * - A sandbox is admitted only where every limit has room: newcomers in the order of their
- *   requests, those with work before bare resumes, and all newcomers before automatic resumes. Warm
- *   sandboxes count as room for all of these, whatever the policy.
- * - A sandbox is evicted only if it runs and no start is in progress in it, or if it is stalled;
- *   and no more of them than newcomers wait beyond the slots that are being freed. While the
- *   namespace keeps newcomers waiting and makes no room, only a lowered limit evicts.
- * - A bare resume only evicts idle sandboxes. An automatic resume evicts none.
- * - A warm sandbox is admitted only where the namespace has room that nothing else may take now.
+ * The next decision; undefined if there is none until a change or `wakeAt`. Pure. The steps are
+ * tried in a fixed order, and guarantee:
+ * - A sandbox is admitted only if every limit has room. Waiting sandboxes are admitted in the order
+ *   of their requests; those with work come before those without (`bare`), and all of them before
+ *   automatic resumes. Warm sandboxes count as room for all of these, under every policy.
+ * - A sandbox is evicted only if it runs without a start in progress, or is stalled. Evictions for
+ *   waiting sandboxes stop when each has a slot that is free or being freed. While the namespace
+ *   keeps sandboxes waiting and its policy evicts none, only a lowered limit evicts.
+ * - A resume without work only evicts idle sandboxes. An automatic resume evicts none.
+ * - A warm sandbox is admitted only if the namespace has room that nothing else may take now.
  * - Automatic resumes have a bounded rate.
  */
 export function decide(snapshot: Snapshot, now: number): Decision | undefined {
@@ -75,7 +75,7 @@ const expire: Step = ({ owners, now }) => {
   return slot?.expiry && { kind: 'expire', slot, reason: slot.expiry.reason };
 };
 
-/** Fails the undecided sandbox above `maxSandboxes` that was created last. */
+/** Fails the newest undecided sandbox beyond `maxSandboxes`. */
 const failOverCap: Step = ({ owners, all }) => {
   for (const { cap, load } of [...owners, all]) {
     if (cap === undefined || load.stored <= cap.limit) continue;
@@ -85,7 +85,7 @@ const failOverCap: Step = ({ owners, all }) => {
   return undefined;
 };
 
-/** Whether the namespace has a slot that no sandbox holds, not even a warm one. */
+/** Whether the namespace has a slot that no sandbox holds, not even a warm sandbox. */
 const isSlotFree = ({ all, warmSandboxes }: View): boolean =>
   all.load.taken + warmSandboxes.load.taken < limitOf(all);
 
@@ -95,10 +95,10 @@ const admit: Step = (view) => {
   return slot && { kind: 'admit', slot, resumed: false };
 };
 
-/** The first newcomer of each owner who has room. */
+/** The first waiting sandbox of each owner whose own limit has room. */
 const readyIn = ({ owners }: View): readonly Slot[] => owners.flatMap(({ ready }) => ready ?? []);
 
-/** Rejects the last newcomer where the policy Reject lets no more of them wait. */
+/** Rejects the last waiting sandbox if a full quota has the policy Reject. */
 const reject: Step = (view) => {
   const { owners, all, wanted } = view;
   const tooMany = [
@@ -113,11 +113,10 @@ const reject: Step = (view) => {
   return undefined;
 };
 
-/** Number of warm sandboxes whose eviction gives this many sandboxes of owners a slot. */
+/** Number of warm sandboxes to evict so that this many waiting sandboxes get slots. */
 const warmSandboxesInTheWay = ({ all, warmSandboxes: { load } }: View, newcomers: number): number =>
   Math.min(load.holding, all.load.holding + load.holding + newcomers - limitOf(all));
 
-/** Warm sandboxes are evicted under every policy. */
 const evictWarmSandbox: Step = (view) =>
   warmSandboxesInTheWay(view, view.wanted) > 0 ? evictionOfWarmSandbox(view) : undefined;
 
@@ -127,9 +126,9 @@ function evictionOfWarmSandbox({ all: { rule }, warmSandboxes }: View): Decision
 }
 
 /**
- * Evicts for newcomers with work, or for a lowered limit. While the namespace keeps newcomers
- * waiting and makes no room, an owner's newcomers evict nothing: the slot would go to the newcomer
- * that has waited longest.
+ * Evicts for waiting sandboxes with work, or for a lowered limit. If the namespace is full and its
+ * policy evicts none, the waiting sandboxes of an owner evict nothing either: a freed slot would go
+ * to the sandbox that has waited longest.
  */
 const evict: Step = ({ owners, all, demand, now }) => {
   const over = owners.filter((owner) => excessOf(owner, owner.load.demanding) > 0);
@@ -146,7 +145,7 @@ const evict: Step = ({ owners, all, demand, now }) => {
 
 const isIdle = ({ idleSince }: Slot): boolean => idleSince < Infinity;
 
-/** Evicts idle sandboxes for bare resumes, which come after the newcomers with work. */
+/** Evicts idle sandboxes for resumes without work, which come after waiting sandboxes with work. */
 const evictIdle: Step = ({ owners, all, wanted, now }) => {
   const crowded = isFullFor(all, wanted)
     ? []
@@ -160,7 +159,7 @@ const evictIdle: Step = ({ owners, all, wanted, now }) => {
 const ownersUnder = (limited: Owner | Everyone): Iterable<Owner> =>
   'owners' in limited ? limited.owners.values() : [limited];
 
-/** The eviction under the first of the limits that has a sandbox for it. */
+/** The eviction for the first of the limits under which a sandbox may be evicted. */
 function firstEviction(
   limits: readonly (Owner | Everyone)[],
   now: number,
@@ -186,13 +185,13 @@ function firstEviction(
   return undefined;
 }
 
-/** The newcomer that needs one more eviction; those before it get free or freeing slots. */
+/** The waiting sandbox that needs one more eviction. Those before it get free or freed slots. */
 const preemptorOf = (limited: Limited): Slot | undefined =>
   makesRoom(limited)
     ? limited.load.waiting[Math.max(0, limitOf(limited) - limited.load.holding)]
     : undefined;
 
-/** The first automatic resume that is due and that the policies allow. */
+/** The first automatic resume of an owner that is due and that the policies allow. */
 function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
   const { load, rule } = owner;
   const policies = [rule?.autoResume, all.rule?.autoResume];
@@ -201,7 +200,7 @@ function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
   return slot?.unfinished === true || !policies.includes('Unfinished') ? slot : undefined;
 }
 
-/** Resumes automatically where newcomers leave room: unfinished work first, owners in turn. */
+/** Resumes automatically if waiting sandboxes leave room: unfinished work first, owners in turn. */
 const resume: Step = (view) => {
   const isFree = isSlotFree(view);
   const hasPlace = isFree || warmSandboxesInTheWay(view, view.wanted + 1) > 0;
@@ -254,8 +253,8 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * Time when `decide` may return another result without any change of the snapshot, in milliseconds
- * since 1970; Infinity: never.
+ * Time in milliseconds since 1970 when `decide` may return another result for an unchanged
+ * snapshot; Infinity: never.
  */
 export function wakeAt(snapshot: Snapshot, now: number): number {
   const view = snapshot.view(now);

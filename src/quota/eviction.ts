@@ -1,33 +1,32 @@
 import type { QuotaRule } from './rules.ts';
 import { byName, type Slot, type SlotOrder } from './slot.ts';
 
-// The order in which a quota evicts sandboxes, for every preemptor alike:
+// The order in which a quota evicts sandboxes, for every sandbox that gets a slot:
 //
-// 1. Warm sandboxes of pools, the oldest first, under every policy (`evictWarmSandbox` in
-//    decide.ts).
-// 2. Stalled sandboxes: admitted ones whose agent has not answered for long enough.
-// 3. Sandboxes that came back by themselves, and in which no person has asked for anything since.
-// 4. The others.
+// 1. Warm sandboxes, the oldest first, under every policy (`evictWarmSandbox` in decide.ts).
+// 2. Stalled sandboxes: admitted ones whose agent has not answered until `stalledAt`.
+// 3. Sandboxes that were resumed automatically and that no person has used since.
+// 4. All others.
 // 5. Sandboxes whose agent waits for a confirmation.
 //
-// Among equals, `PauseLongestIdle` evicts the longest idle one first; after that, and under
-// `PauseOldest`, the one that has been active for longest, and among these the first by name. A
-// sandbox is never evicted before its `minActiveSeconds`, nor during a start that is not stalled.
-// A bare resume evicts idle sandboxes alone.
+// Among equals, `PauseLongestIdle` first evicts the sandbox that is idle for longest. After that,
+// and under `PauseOldest`, the sandbox that is active for longest comes first, then the first by
+// name. A sandbox is never evicted before its `minActiveSeconds`, nor during a start that is not
+// stalled. A resume without work only evicts idle sandboxes.
 
 export const mayBeEvicted = ({ state, stalledAt }: Slot): boolean =>
   state === 'running' || (state === 'starting' && stalledAt < Infinity);
 
 /**
- * Time from which a slot may be evicted under a rule, in milliseconds since 1970: by its age, or
- * because its agent has not answered for long enough. Infinity: never.
+ * Time from which a slot may be evicted under a rule, in milliseconds since 1970: the end of its
+ * minimum active time, or the time from which it is stalled. Infinity: never.
  */
 export function evictableAt(slot: Slot, rule: QuotaRule | undefined): number {
   if (slot.state === 'starting') return slot.stalledAt;
   return slot.state === 'running' ? slot.activeSince + (rule?.minActiveMs ?? 0) : Infinity;
 }
 
-/** Steps 2 to 5 of the order; a starting slot is one that has stalled. */
+/** Steps 2 to 5 of the order. A slot in the state `starting` is a stalled one here. */
 const evictionRank = ({ state, automatic, confirming }: Slot): number => {
   if (state === 'starting') return 0;
   if (confirming) return 3;
@@ -38,7 +37,7 @@ const byStart: SlotOrder = (one, other) =>
 const byIdleTime: SlotOrder = (one, other) =>
   one.idleSince === other.idleSince ? 0 : one.idleSince - other.idleSince;
 
-/** The order of evictions among the slots that may be evicted now: by rank, and then by policy. */
+/** The order among slots that may be evicted now: by `evictionRank`, then by policy. */
 export function byRank(rule: QuotaRule | undefined): SlotOrder {
   const isIdlenessFirst = rule?.onExceeded === 'PauseLongestIdle';
   return (one, other) =>
@@ -48,8 +47,8 @@ export function byRank(rule: QuotaRule | undefined): SlotOrder {
 }
 
 /**
- * The order of evictions under a rule: first the slots that may be evicted now, and then the others
- * in the order in which their protection ends.
+ * The order of evictions under a rule: first the slots that may be evicted now, then the others in
+ * the order of `evictableAt`.
  */
 export function byEviction(rule: QuotaRule | undefined, now: number): SlotOrder {
   const amongRipe = byRank(rule);

@@ -4,14 +4,14 @@ import { byEviction, evictableAt } from './eviction.ts';
 import { firstOf, type Slot, type SlotOrder } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** The forecast of one more start, or of a resume with a message or a run. */
+/** The result for one more start, or for a resume with a message or a run. */
 export type AdmissionForecast =
   | { readonly outcome: 'admitted' }
-  /** The start gets a slot that is being freed; nothing is evicted for it. */
+  /** The start gets a slot that is being freed, without an eviction. */
   | { readonly outcome: 'follows'; readonly rule: QuotaRule }
   /**
-   * The start waits until the victim's pod is deleted. The eviction comes at `at` (milliseconds
-   * since 1970), or at once if that is past.
+   * The start waits until the victim's pod is deleted. The eviction happens at `at` (milliseconds
+   * since 1970), or at once if `at` has passed.
    */
   | {
       readonly outcome: 'pauses';
@@ -22,19 +22,19 @@ export type AdmissionForecast =
   | { readonly outcome: 'waits'; readonly rule: QuotaRule }
   | { readonly outcome: 'rejected'; readonly rule: QuotaRule };
 
-/** Numbers of the sandboxes that wait for a slot under a limit. */
+/** Numbers of sandboxes that wait for a slot under a limit. */
 interface Waiting {
-  /** Newcomers with work: they come before one more start. */
+  /** Waiting sandboxes with work, which are admitted before one more start. */
   readonly demanding: number;
-  /** Newcomers with work that could be admitted now. */
+  /** Waiting sandboxes with work that could be admitted now. */
   readonly ready: number;
-  /** Bare resumes: they come after one more start. */
+  /** Waiting sandboxes without work, which are admitted after one more start. */
   readonly bare: number;
-  /** Number of starts without a sandbox, which are admitted before one more start. */
+  /** Starts whose sandbox does not exist yet, which are admitted before one more start. */
   readonly starts: number;
 }
 
-/** The outcome of one more start of an owner, or of any owner that has room itself. Pure. */
+/** The outcome of one more start of this owner, or of any owner who has room. Pure. */
 export function forecast(
   snapshot: Snapshot,
   owner: Owner | undefined,
@@ -48,8 +48,8 @@ export function forecast(
   const own = forecastUnder(owner, now);
   const isBlocked = owner.load.holding <= limitOf(owner) && isFullFor(all, demand);
   if (own.outcome === 'pauses' && isBlocked) return underAll();
-  // The limit of the owner decides first: a start that it keeps waiting, or for which it evicts,
-  // needs no room in the namespace yet.
+  // The limit of the owner is tested first: a start that waits or evicts under it needs no room in
+  // the namespace yet.
   if (own.outcome === 'admitted') return underAll();
   if (own.outcome !== 'follows') return own;
   const shared = underAll();
@@ -57,8 +57,8 @@ export function forecast(
 }
 
 /**
- * The forecast under this limit only, after the newcomers that come first: by default all of them,
- * as where no other limit keeps any of them waiting. Pure.
+ * The outcome under this limit only, after the given waiting sandboxes; by default after all of
+ * them. Pure.
  */
 export function forecastUnder(
   limited: Limited,
@@ -79,7 +79,7 @@ export function forecastUnder(
   });
   const before = load.holding + demanding + starts - limit;
   if (before < 0) {
-    // The slot was meant for a bare resume, which has another idle sandbox evicted instead.
+    // The new start takes the slot of a waiting resume, which then evicts another idle sandbox.
     const isDisplaced = makesRoom(limited) && before + bare >= 0;
     const idle = isDisplaced
       ? load.candidates.filter(
@@ -90,7 +90,7 @@ export function forecastUnder(
     return displaced === undefined ? { outcome: 'follows', rule } : pauses(displaced);
   }
   if (rule.onExceeded === 'Reject') return { outcome: 'rejected', rule };
-  // Evictions for other newcomers, or for a lowered limit, come first.
+  // Evictions for other waiting sandboxes, or for a lowered limit, come first.
   const victim = makesRoom(limited) ? nthOf(load.candidates, order, before) : undefined;
   return victim === undefined ? { outcome: 'waits', rule } : pauses(victim);
 }

@@ -3,28 +3,28 @@ import { isStartOver, startStatusOf, undeliveredMessages } from '../resources/co
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxReason, isRunRequested, type Sandbox } from '../resources/sandbox.ts';
 
-/** Whether a message or an answer of a person waits for the agent of a started conversation. */
+/** Whether a person's message or answer waits for the agent of a started conversation. */
 export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
-/** Whether an undelivered message or answer will make the agent work, unless it is in `error`. */
+/** Whether an undelivered message or answer makes the agent work. In `error` none does. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
-/** Whether a run continues automatically, because not its owner's pause interrupted it. */
+/** Whether an interrupted run continues automatically, because its owner did not pause it. */
 export const isToContinue = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' &&
   status.interruption !== undefined &&
   status.interruption.reason !== SandboxReason.user;
 
-/** Whether the agent works, or will by itself: with an interrupted run, or with a message. */
+/** Whether the agent works, or will work because of an interrupted run or a message. */
 export const isWorking = (conversation: CachedConversation): boolean =>
   conversation.status?.executionStatus === 'running' ||
   isToContinue(conversation) ||
   isToBeDelivered(conversation);
 
-/** Whether the agent was not polled since its container started: it may have hidden work. */
+/** Whether the agent was not polled since its container started, so that its work is unknown. */
 export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
   const { executionStatus, agentEpoch = 0 } = conversation.status ?? {};
   if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;
@@ -34,7 +34,7 @@ export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): b
 export const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation));
 
-/** Whether a conversation has work left: a start, a message, or an unabandoned interrupted run. */
+/** Whether a conversation has work left: a start, a message, or a run that can continue. */
 export function isUnfinished(conversation: CachedConversation): boolean {
   const { executionStatus, interruption } = conversation.status ?? {};
   const interrupted =
@@ -60,7 +60,7 @@ export const isRunWanted = (
   isRunRequested(sandbox) &&
   conversations.some(({ status }) => !runOver.has(status?.executionStatus));
 
-/** The milliseconds of a stored time. */
+/** Parses a stored time to milliseconds since 1970. */
 export const time = (timestamp: string | undefined, otherwise: number): number => {
   const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
   return Number.isNaN(ms) ? otherwise : ms;
@@ -72,12 +72,12 @@ interface InSandbox {
 }
 
 /**
- * Translates a stored time, in milliseconds since 1970, to the clock of ages. The name identifies
- * the time of the sandbox.
+ * Translates a stored time (milliseconds since 1970) to a clock that never jumps. `name` identifies
+ * the time among those of the sandbox.
  */
 export type Steady = (name: string, ms: number) => number;
 
-/** Times of the last known activity of the agent of a sandbox. */
+/** Times of the last known activity of the agent, and of the last steps of starts. */
 const lastActivity = (
   conversations: readonly CachedConversation[],
   steady: Steady,
@@ -89,14 +89,13 @@ const lastActivity = (
 
 /**
  * Time since when the agent of a sandbox is idle, in milliseconds; Infinity: the agent is not idle.
- * In this order:
+ * The first of these rules that matches applies:
  *
- * 1. An agent that works, or will by itself (`isWorking`), is not idle.
- * 2. One that was not polled since its container started is not idle: its work may be unknown.
- * 3. One that waits for a confirmation is not idle: it waits for a person for as long as the
- *    sandbox may run.
- * 4. Any other is idle since its last activity, since the last step of a start in it, or since it
- *    became active, whichever is the latest.
+ * 1. An agent that works or will work (`isWorking`) is not idle.
+ * 2. An agent that was not polled since its container started is not idle: it may work.
+ * 3. An agent that waits for a confirmation is not idle, however long a person takes.
+ * 4. Any other agent is idle since its last activity, since the last step of a start in the
+ *    sandbox, or since the sandbox became active, whichever is the latest.
  */
 export function idleSince(
   { sandbox, conversations }: InSandbox,

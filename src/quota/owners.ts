@@ -4,22 +4,22 @@ import { byRank, evictableAt, mayBeEvicted } from './eviction.ts';
 import { type Slot, byCreation, byRequest } from './slot.ts';
 import { byResume } from './automatic-resume.ts';
 
-/** The sandboxes under a limit, by their role in a decision. */
+/** The sandboxes that count against a limit, as decisions need them. */
 export interface Load {
   /** Number of slots that count against the limit. */
   readonly taken: number;
-  /** Number of taken slots that no decision has revoked. */
+  /** Number of slots in the states `starting` and `running`, which no decision has revoked. */
   readonly holding: number;
   /** Number of sandboxes that count against `maxSandboxes`. */
   readonly stored: number;
-  /** Number of waiting newcomers with work; the other newcomers are bare resumes. */
+  /** Number of waiting sandboxes that have work (`bare` is false). */
   readonly demanding: number;
-  /** In the order of admission. */
+  /** Waiting sandboxes in the order of admission. */
   readonly waiting: readonly Slot[];
-  /** Slots that resume automatically, now or after a delay, in the order of these resumes. */
+  /** Sandboxes that resume automatically, now or after a delay, in the order of these resumes. */
   readonly resumable: readonly Slot[];
   readonly candidates: readonly Slot[];
-  /** Stored sandboxes without a first decision, in the order of their creation. */
+  /** Sandboxes without a first decision, in the order of creation. */
   readonly undecided: readonly Slot[];
   readonly releasable: readonly Slot[];
   /** The slot whose time limit ends first. */
@@ -27,7 +27,7 @@ export interface Load {
 }
 
 const holds = ({ state }: Slot): boolean => state === 'starting' || state === 'running';
-/** Time when the time limit of a template pauses a sandbox; Infinity: never. */
+/** Time when a time limit of the template pauses a sandbox; Infinity: never. */
 export const expiryOf = (slot: Slot | undefined): number => slot?.expiry?.at ?? Infinity;
 
 export function loadOf(slots: Iterable<Slot>): Load {
@@ -71,8 +71,8 @@ type Counts = Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'>;
 type Loaded = Pick<Limited, 'load'>;
 
 /**
- * The load of all owners. Its lists are built when a decision reads them; it only has the newcomers
- * of the owners that a decision visits.
+ * The load of all owners. Its lists are built when they are read, and have the waiting and
+ * undecided sandboxes only of the owners in `deciding`.
  */
 export function sumOf(
   { taken, holding, stored, demanding }: Counts,
@@ -102,7 +102,7 @@ export function sumOf(
         .flat()
         .sort(byCreation);
     },
-    // No limit counts these.
+    // Decisions read these two fields only from the load of an owner.
     releasable: [],
     expiring: undefined,
   };
@@ -116,23 +116,23 @@ export interface Limited {
 
 export const limitOf = ({ rule }: Pick<Limited, 'rule'>): number => rule?.limit ?? Infinity;
 const hasRoom = (limited: Limited): boolean => limited.load.taken < limitOf(limited);
-/** Whether newcomers have others evicted. */
+/** Whether the quota evicts sandboxes for waiting ones. */
 export const makesRoom = ({ rule }: Pick<Limited, 'rule'>): boolean =>
   rule?.onExceeded === 'PauseOldest' || rule?.onExceeded === 'PauseLongestIdle';
 
-/** Whether a limit keeps some of these newcomers waiting and makes no room for them. */
+/** Whether a limit without evictions keeps some of this many waiting sandboxes waiting. */
 export const isFullFor = (limited: Limited, newcomers: number): boolean =>
   !makesRoom(limited) && limited.load.holding + newcomers > limitOf(limited);
 
-/** Number of evictions that bring a limit within its bounds, those for newcomers included. */
+/** Number of evictions that a limit needs, including those for this many waiting sandboxes. */
 export const excessOf = (limited: Limited, newcomers: number): number =>
   limited.load.holding + (makesRoom(limited) ? newcomers : 0) - limitOf(limited);
 
-/** The slots that may be evicted under a rule, until one of them changes or the time comes. */
+/** The slots that may be evicted under a rule, for an unchanged load and until `until`. */
 interface Evictable {
   readonly load: Load;
   readonly rule: QuotaRule | undefined;
-  /** In the order of evictions. */
+  /** Slots in the order of evictions. */
   readonly slots: readonly Slot[];
   /** Time when another slot may be evicted; Infinity: none. */
   readonly until: number;
@@ -144,7 +144,7 @@ export class Owner implements Limited {
   rule: QuotaRule | undefined;
   /** The lowest `maxSandboxes` of the quotas for this owner. */
   cap: Cap | undefined;
-  /** Sequence number of the last automatic resume; 0 before the first. */
+  /** Sequence number of the owner's last automatic resume; 0 before the first. */
   lastResume = 0;
   readonly #slots = new Map<string, Slot>();
   #load: Load | undefined;
@@ -154,7 +154,7 @@ export class Owner implements Limited {
     this.name = name;
   }
 
-  /** Read anew after a change of a slot. */
+  /** Computed again after each change of a slot. */
   get load(): Load {
     return (this.#load ??= loadOf(this.#slots.values()));
   }
@@ -177,23 +177,23 @@ export class Owner implements Limited {
     this.#load = undefined;
   }
 
-  /** Number of newcomers that only the limit of the namespace may keep waiting. */
+  /** Number of waiting sandboxes that only the limit of the namespace may keep waiting. */
   get wanted(): number {
     const { waiting, holding } = this.load;
     return Math.min(waiting.length, Math.max(0, limitOf(this) - holding));
   }
 
-  /** Number of these newcomers that have work to do. */
+  /** How many of the `wanted` sandboxes have work. */
   get demand(): number {
     return Math.min(this.load.demanding, this.wanted);
   }
 
-  /** The first newcomer, where the owner's limit has room for it. */
+  /** The first waiting sandbox, if the owner's limit has room for it. */
   get ready(): Slot | undefined {
     return hasRoom(this) ? this.load.waiting[0] : undefined;
   }
 
-  /** The slots that may be evicted now under a rule; cached, as few owners change at a time. */
+  /** The slots that may be evicted now under a rule. The result is cached until a slot changes. */
   evictable(rule: QuotaRule | undefined, now: number): Evictable {
     const { load } = this;
     const known = this.#evictable;
@@ -204,7 +204,7 @@ export class Owner implements Limited {
     return (this.#evictable = { load, rule, slots: slots.sort(byRank(rule)), until });
   }
 
-  /** Whether a sandbox may need a decision, other than by its time limit or an automatic resume. */
+  /** Whether a sandbox may need a decision besides those of time limits and automatic resumes. */
   get mayNeedDecision(): boolean {
     const { waiting, undecided, releasable, holding } = this.load;
     return (
@@ -212,13 +212,13 @@ export class Owner implements Limited {
     );
   }
 
-  /** Whether the owner's limit has room for an automatic resume that no newcomer takes. */
+  /** Whether the owner's limit has room for an automatic resume, and no sandbox waits. */
   get mayResume(): boolean {
     const { waiting, resumable } = this.load;
     return resumable.length > 0 && waiting.length === 0 && hasRoom(this);
   }
 
-  /** The first end of a time limit, or else the first time after now of a delayed resume. */
+  /** The first time at which a time limit ends, or at which a delayed resume is due after now. */
   dueAt(now: number): number {
     let first = expiryOf(this.load.expiring);
     for (const { resumesAt } of this.load.resumable)
@@ -229,9 +229,9 @@ export class Owner implements Limited {
 
 /** Numbers that are summed over the owners of a namespace. */
 export interface Sums extends Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'> {
-  /** Number of newcomers that only the limit of the namespace may keep waiting. */
+  /** Number of waiting sandboxes that only the limit of the namespace may keep waiting. */
   readonly wanted: number;
-  /** Number of these newcomers with work; the other newcomers are bare resumes. */
+  /** How many of the `wanted` sandboxes have work. */
   readonly demand: number;
 }
 
@@ -251,24 +251,23 @@ const plus = (sums: Sums, part: Sums, sign: 1 | -1): Sums => ({
 });
 
 /**
- * The sums over the owners of a namespace, and the owners that a decision has to visit. An owner is
- * only counted again after a change, so that a decision costs little among many owners.
+ * The sums over the owners of a namespace, and the owners whom a decision has to visit. An owner is
+ * counted again only after a change, so that a decision is fast even among many owners.
  */
 export class OwnerCounts {
   readonly #counted = new Map<Owner, Counted>();
-  /** Owners who may have a sandbox that needs a decision, whatever the time. */
+  /** Owners who may have a sandbox that needs a decision now. */
   readonly deciding = new Set<Owner>();
   /** Owners who may have a sandbox that resumes automatically. */
   readonly resuming = new Set<Owner>();
   #sums = nothing;
-  /** The first due time of all owners; undefined after a change of the owner that it came from. */
+  /** The first due time of all owners; undefined after a change of the owner with that time. */
   #dueAt: number | undefined = Infinity;
 
   get sums(): Sums {
     return this.#sums;
   }
 
-  /** Counts an owner again. */
   count(owner: Owner, now: number): void {
     this.forget(owner);
     const { wanted, demand, load } = owner;
@@ -293,9 +292,8 @@ export class OwnerCounts {
   }
 
   /**
-   * The first time after now when a time limit ends or a delayed resume is due, and the owners with
-   * time limits that have ended. Takes time in proportion to the number of owners when one is due,
-   * or when the first one has changed.
+   * The first time after now at which a time limit ends or a delayed resume is due, and the owners
+   * whose time is due. This visits all owners if one is due, or if the first one has changed.
    */
   due(now: number): { readonly nextAt: number; readonly owners: readonly Owner[] } {
     if (this.#dueAt !== undefined && this.#dueAt > now) return { nextAt: this.#dueAt, owners: [] };

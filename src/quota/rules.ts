@@ -1,7 +1,7 @@
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
 import { isNewerVersion } from '@conversation-operator/kube/object';
 
-/** The quota that decides for one owner, or for a namespace. */
+/** The fields of the quota that applies to an owner, or to a namespace. */
 export interface QuotaRule {
   readonly quotaName: string;
   readonly scope: ConversationQuotaSpec['scope'];
@@ -11,12 +11,12 @@ export interface QuotaRule {
   readonly autoResume: ConversationQuotaSpec['autoResume'];
 }
 
-/** The quotas of a namespace by scope. */
+/** The quotas of a namespace that apply, by scope. */
 export interface QuotaRules {
   readonly namespace: QuotaRule | undefined;
   readonly everyOwner: QuotaRule | undefined;
   readonly owners: ReadonlyMap<string, QuotaRule>;
-  /** Names of the other quotas for the same scope, by the name of each quota that has any. */
+  /** Names of all quotas for the same scope, by the name of each quota that is not alone. */
   readonly conflicts: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -29,11 +29,10 @@ const ruleOf = ({ metadata, spec }: ConversationQuota): QuotaRule => ({
   autoResume: spec.autoResume,
 });
 
-/** The quota with the lowest limit applies within a scope; among equals the first by name. */
+/** Among quotas for the same scope, the lowest limit applies, then the first name. */
 const strictest = (one: ConversationQuota, other: ConversationQuota): number =>
   one.spec.limit - other.spec.limit || (one.metadata.name < other.metadata.name ? -1 : 1);
 
-/** From the quotas of one namespace. */
 export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
   const groups = new Map<string, ConversationQuota[]>();
   for (const quota of [...quotas].sort(strictest)) {
@@ -60,7 +59,7 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
   return { namespace, everyOwner, owners, conflicts };
 }
 
-/** An owner's own quota precedes the default. Warm sandboxes only count in their namespace. */
+/** An owner's own quota replaces the one for every owner. Neither counts warm sandboxes. */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
   owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner);
 
@@ -69,29 +68,26 @@ interface Deleted {
   readonly until: number;
 }
 
-/** Grace of a deleted quota: longer than `kubectl replace --force` and similar tools take. */
+/** Time for which a deleted quota still applies: longer than a `kubectl replace --force` takes. */
 const replacementMs = 5_000;
 
 const hasSameScope = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
   spec.scope === other.spec.scope && spec.owner === other.spec.owner;
 
-/**
- * Under a deleted quota newcomers wait until the grace is over; none of them is rejected, and
- * nothing is evicted for them.
- */
+/** Under a deleted quota sandboxes wait for `replacementMs`: none is rejected or evicted. */
 const withQueue = (quota: ConversationQuota): ConversationQuota => ({
   ...quota,
   spec: { ...quota.spec, onExceeded: 'Queue' },
 });
 
-/** The quotas of one namespace, with just deleted ones, which may be replaced. Pure. */
+/** The quotas of one namespace, including deleted ones that may be created again soon. Pure. */
 export class ActiveQuotas {
   readonly #quotas = new Map<string, ConversationQuota>();
-  /** Deleted quotas in their grace, by name. */
+  /** Quotas that were deleted within `replacementMs`, by name. */
   readonly #deleted = new Map<string, Deleted>();
   #hasChanged = false;
 
-  /** Whether no quota is known, not even a deleted one in its grace. */
+  /** Whether no quota is known, including recently deleted ones. */
   get isEmpty(): boolean {
     return this.#quotas.size === 0 && this.#deleted.size === 0;
   }
@@ -100,7 +96,7 @@ export class ActiveQuotas {
     return this.#quotas.values();
   }
 
-  /** Returns whether the spec has changed. A version older than the known one changes nothing. */
+  /** Returns whether the spec has changed. An older version than the known one is ignored. */
   observe(quota: ConversationQuota): boolean {
     const { uid, generation } = quota.metadata;
     const known = this.#quotas.get(uid);
@@ -121,12 +117,12 @@ export class ActiveQuotas {
     return true;
   }
 
-  /** Time when a grace ends; Infinity without one. */
+  /** Time at which a deleted quota ceases to apply; Infinity without one. */
   get nextChangeAt(): number {
     return Math.min(Infinity, ...[...this.#deleted.values()].map(({ until }) => until));
   }
 
-  /** The quotas that count now; undefined if they are the same as in the last call. */
+  /** The quotas that apply now; undefined if they are the same as in the last call. */
   takeChanged(now: number): readonly ConversationQuota[] | undefined {
     for (const [name, { until }] of this.#deleted) {
       if (until > now) continue;

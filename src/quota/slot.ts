@@ -2,27 +2,27 @@ import type { Sandbox } from '../resources/sandbox.ts';
 import type { Timing } from './time-limits.ts';
 
 export type SlotState =
-  /** The sandbox wants no slot: its owner has paused it, it has failed, or it is being deleted. */
+  /** The sandbox needs no slot: its owner has paused it, it has failed, or it is being deleted. */
   | 'none'
-  /** A newcomer: the sandbox waits for a slot, because a person requested it. */
+  /** The sandbox waits for a slot, because a person requested it. */
   | 'waiting'
   /**
-   * Admitted; the agent, or the start of a conversation, is not ready yet. The sandbox is not
-   * evicted before `stalledAt`.
+   * The sandbox is admitted, and its agent or the start of a conversation is not ready yet. The
+   * sandbox is not evicted before `stalledAt`.
    */
   | 'starting'
   | 'running'
-  /** The sandbox is being paused or deleted; the slot is free when the pod is gone. */
+  /** The sandbox is being paused or deleted. The slot is free when the pod is gone. */
   | 'freeing'
-  /** Paused by the quota, or idle with work: resumed automatically when there is room. */
+  /** Paused by the quota, or idle with work: the sandbox resumes automatically if there is room. */
   | 'resumable'
   /**
-   * Paused by its idleness or its age, or rejected: only a person resumes the sandbox. Also a warm
-   * sandbox without a slot.
+   * The sandbox is paused for its idleness or age, or was rejected: only a person resumes it. Also
+   * a warm sandbox without a slot.
    */
   | 'suspended';
 
-/** A sandbox as the scheduling of quotas sees it. Times are milliseconds since 1970. */
+/** A sandbox as decisions about quotas see it. Times are milliseconds since 1970. */
 export interface Slot extends Timing {
   readonly uid: string;
   readonly name: string;
@@ -30,43 +30,43 @@ export interface Slot extends Timing {
   readonly owner: string;
   readonly state: SlotState;
   /**
-   * A warm sandbox, which only the limits of the namespace count: evicted before every other
-   * sandbox, and admitted when nothing else waits.
+   * Whether this is a warm sandbox, which counts only against the limits of the namespace, is
+   * evicted before every other sandbox, and is admitted when nothing else waits.
    */
   readonly warmSandbox: boolean;
   readonly taken: boolean;
   readonly sandbox: Sandbox;
-  /** Waiting: time of the request. */
+  /** Time of the request, for the state `waiting`. */
   readonly requestedAt: number;
-  /** Waiting: a resume without a start, a message or a run. No working agent is evicted for it. */
+  /** Whether a waiting sandbox has no start, message or run, so that it evicts no working agent. */
   readonly bare: boolean;
-  /** Waiting: the condition Admitted explains it. */
+  /** Whether the condition Admitted explains why the sandbox waits. */
   readonly explained: boolean;
-  /** Running: the agent waits for a confirmation by a person. */
+  /** Whether the agent waits for a confirmation by a person. */
   readonly confirming: boolean;
-  /** Starting or running: resumed automatically, and not requested by a person since. */
+  /** Whether the sandbox was resumed automatically, and no person has used it since. */
   readonly automatic: boolean;
-  /** Resumable: time of the pause. */
+  /** Time of the pause, for the state `resumable`. */
   readonly pausedSince: number;
-  /** Resumable: the pause interrupted a run or a start. */
+  /** Whether the pause interrupted a run or a start, or a message waits. */
   readonly unfinished: boolean;
-  /** Resumable: earliest time of the automatic resume; 0: at once. */
+  /** Earliest time of the automatic resume, for the state `resumable`; 0: at once. */
   readonly resumesAt: number;
-  /** Admitted, and without need of the slot. */
+  /** Whether the sandbox is admitted and does not need its slot. */
   readonly releasable: boolean;
   /**
-   * Whether the sandbox counts against `maxSandboxes`: all except those being deleted, and those
-   * that failed for that very limit.
+   * Whether the sandbox counts against `maxSandboxes`. Sandboxes in deletion, and those that failed
+   * because of `maxSandboxes`, do not.
    */
   readonly stored: boolean;
   /**
-   * Waiting for the first decision, and created for no conversation: the start of a conversation
-   * checks `maxSandboxes` before.
+   * Whether the sandbox waits for its first decision, and no conversation was checked against
+   * `maxSandboxes` for it.
    */
   readonly undecided: boolean;
 }
 
-/** A comparison of two slots: negative where the first one comes first. */
+/** Compares two slots; negative if the first one comes first. */
 export type SlotOrder = (one: Slot, other: Slot) => number;
 
 const byUid: SlotOrder = (one, other) => (one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1);
@@ -76,7 +76,7 @@ export const byName: SlotOrder = (one, other) =>
 /**
  * The order of admission:
  *
- * 1. Newcomers with work, and after them bare resumes.
+ * 1. Sandboxes with work before those without (`bare`).
  * 2. First come, first served, by the time of the request.
  * 3. By name, because the REST service names sandboxes in the order of their creation.
  */
@@ -85,7 +85,7 @@ export const byRequest: SlotOrder = (one, other) =>
   one.requestedAt - other.requestedAt ||
   byName(one, other);
 
-/** Creation times are whole seconds in one format, so that they compare as strings. */
+/** Creation times are whole seconds in one format, so they are compared as strings. */
 export const byCreation: SlotOrder = (one, other) => {
   const before = one.sandbox.metadata.creationTimestamp;
   const after = other.sandbox.metadata.creationTimestamp;

@@ -4,39 +4,39 @@ import { limitOf, sumOf, type Limited, Owner, OwnerCounts, type Sums } from './o
 import type { Slot } from './slot.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
-/** The sandboxes of all owners under the limits of the namespace; warm sandboxes count as room. */
+/** All sandboxes with an owner, under the limits of the namespace. Warm sandboxes count as room. */
 export interface Everyone extends Limited {
   /** `maxSandboxes` of the namespace. */
   readonly cap: Cap | undefined;
   readonly owners: ReadonlyMap<string, Owner>;
 }
 
-/** The parts of a snapshot that one decision reads. */
+/** The data that one decision reads. */
 export interface View extends Pick<Sums, 'wanted' | 'demand'> {
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** The owners whose sandboxes may need a decision other than an automatic resume. */
+  /** Owners whose sandboxes may need a decision other than an automatic resume. */
   readonly owners: readonly Owner[];
-  /** The owners who have sandboxes that resume automatically, and room for them. */
+  /** Owners who have sandboxes to resume automatically, and room for them. */
   readonly resuming: readonly Owner[];
   readonly all: Everyone;
   readonly warmSandboxes: Owner;
   readonly resumeRate: TokenBucket;
-  /** The first time after now when a time limit ends or a delayed resume is due. */
+  /** The first time after now at which a time limit ends or a delayed resume is due. */
   readonly dueAt: number;
 }
 
 /** Default rate of automatic resumes in a namespace: each schedules a pod and attaches a volume. */
 const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
 /**
- * Delay before the next automatic resume after the deletion of a quota, which may be created again:
- * the resumed sandboxes could then exceed it, and a start is not evicted.
+ * Delay before the next automatic resume after the deletion of a quota. The quota may be created
+ * again, and the resumed sandboxes would then exceed it.
  */
 const deletedQuotaDelayMs = 60_000;
 
 /**
- * The sandboxes of one namespace, by owner, and the quotas that apply to them. A view only counts
- * the owners again who have changed since the previous view. Pure: no I/O and no clock.
+ * The sandboxes of one namespace, by owner, and its quotas. `view` counts only those owners again
+ * who have changed since the previous view. Pure: no I/O and no clock.
  */
 export class Snapshot {
   readonly #slots = new Map<string, Slot>();
@@ -48,10 +48,9 @@ export class Snapshot {
   #viewedAt = 0;
   #rules = quotaRules([]);
   #caps = quotaCaps([]);
-  /** The warm sandboxes of pools, which no limit of an owner counts. */
+  /** The warm sandboxes of pools, which count against no limit of an owner. */
   readonly warmSandboxes = new Owner('');
 
-  /** @param resumeRate Rate of automatic resumes. */
   constructor(resumeRate = defaultResumeRate) {
     this.#resumeRate = new TokenBucket(resumeRate);
   }
@@ -79,7 +78,7 @@ export class Snapshot {
     );
   }
 
-  /** Delays automatic resumes after the deletion of a quota, which may be replaced. */
+  /** Delays automatic resumes, because the deleted quota may be created again. */
   quotaDeleted(now: number): void {
     this.#resumeRate.hold(now + deletedQuotaDelayMs);
   }
@@ -105,8 +104,8 @@ export class Snapshot {
   }
 
   /**
-   * Adds a slot, or replaces the slot of the same uid. A waiting newcomer keeps its position. An
-   * automatic resume counts at the time of the last view.
+   * Adds a slot, or replaces the slot of the same uid. A waiting sandbox keeps the time of its
+   * request. An automatic resume counts for `#resumeRate` at the time of the last view.
    */
   put(given: Slot): void {
     const old = this.#slots.get(given.uid);
@@ -189,16 +188,16 @@ export class Snapshot {
     };
   }
 
-  /** Number of warm sandboxes for which `maxSandboxes` of the namespace leaves room. */
+  /** Number of warm sandboxes that `maxSandboxes` of the namespace still permits. */
   get roomForWarmSandboxes(): number {
     const { cap, load } = this.all;
     return Math.max(0, (cap?.limit ?? Infinity) - load.stored);
   }
 
   /**
-   * Whether a start of an owner may claim a warm sandbox now: the limits of the owner and of the
-   * namespace have room for it besides the newcomers that come first. The slot of the warm sandbox
-   * counts as room.
+   * Whether a start of this owner may claim a warm sandbox now: besides the waiting sandboxes, the
+   * limits of the owner and of the namespace have room. The slot of the warm sandbox counts as
+   * room.
    */
   mayClaim(name: string): boolean {
     const { taken, waiting } = this.owner(name)?.load ?? { taken: 0, waiting: [] };

@@ -13,37 +13,34 @@ export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiv
 
 export interface SlotFacts {
   readonly sandbox: Sandbox;
-  /** The conversations in the sandbox, and those of its owner references. */
+  /** The conversations whose status names the sandbox, and those of its owner references. */
   readonly conversations: readonly CachedConversation[];
-  /** Whether a conversation in the owner references is not known yet, and may not have started. */
+  /** Whether the caches lack a conversation in the owner references, which may yet start. */
   readonly unknownStart?: boolean;
   /**
-   * Whether every conversation in the owner references is deleted or being deleted, so that garbage
+   * Whether every conversation in the owner references is deleted or in deletion, so that garbage
    * collection removes the sandbox.
    */
   readonly orphaned?: boolean;
   /**
-   * Whether no owner reference is a conversation of the sandbox's owner: then references to
-   * conversations of other owners exempt it from no limit.
+   * Whether no owner reference names a conversation of the sandbox's owner. Then the sandbox is
+   * checked against `maxSandboxes`, as one without owner references.
    */
   readonly hasForeignReferences?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
-  /** Default: the wall clock. */
+  /** Translates times to a clock that never jumps; by default, times do not change. */
   readonly steady?: Steady;
 }
 
 export interface Expiry {
   readonly at: number;
   readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime;
-  /** The time limit in the notation of the template. */
+  /** The limit as the template spells it, such as `30m`. */
   readonly limit: string;
 }
 
-/**
- * Grace of a sandbox that was RUNNING and whose agent can't be used any more, in milliseconds;
- * after that it counts as stalled.
- */
+/** Milliseconds without a usable agent after which a sandbox that was RUNNING is stalled. */
 export const stalledGraceMs = 30_000;
 
 interface Ages {
@@ -56,12 +53,12 @@ interface Ages {
 /**
  * The time limit of the template that ends first:
  *
- * 1. `idleTimeout`, since the agent is idle. An agent that does not answer counts as idle since
- *    then, and is only paused once it is stalled.
- * 2. `maxActiveTime`, since the sandbox became active; for one that never was, not before it is
- *    stalled.
+ * 1. `idleTimeout`, from when the agent is idle. An agent that does not answer counts as idle, and
+ *    is not paused before the sandbox is stalled.
+ * 2. `maxActiveTime`, from when the sandbox became active. A sandbox that never became active is
+ *    not paused before it is stalled.
  *
- * The first one is the reason where both end at the same moment. Undefined: none ever ends.
+ * If both end at the same time, the first one is the reason. Undefined: no limit ever ends.
  */
 function expiryOf(
   { activeSince, idleSince, notIdleBefore = 0, notAgedBefore = 0 }: Ages,
@@ -84,7 +81,7 @@ function expiryOf(
   return first?.at === Infinity ? undefined : first;
 }
 
-/** Since when an admitted sandbox that has run has no usable agent; undefined for others. */
+/** Time since when an admitted sandbox that has run has no usable agent; undefined for others. */
 function unreadySince({ status }: Sandbox, steady: Steady, now: number): number | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
@@ -94,25 +91,22 @@ function unreadySince({ status }: Sandbox, steady: Steady, now: number): number 
     ready?.status === 'True'
   )
     return undefined;
-  // A resumed sandbox was not ready all the time that it was paused.
+  // The condition Ready was also False during the pause, so the time counts from the admission.
   return Math.max(
     steady('admitted', time(admitted.lastTransitionTime, now)),
     steady('ready', time(ready?.lastTransitionTime, 0)),
   );
 }
 
-/** Ages of an admitted sandbox, and their consequences. Times are milliseconds. */
+/** Ages of an admitted sandbox, and what follows from them. Times are milliseconds since 1970. */
 export interface Timing {
-  /** Time since when a running sandbox runs. */
+  /** Time since when the sandbox runs. */
   readonly activeSince: number;
-  /** Since when the agent is idle; Infinity while it works, or waits for a confirmation. */
+  /** Time since when the agent is idle; Infinity while it works or waits for a confirmation. */
   readonly idleSince: number;
-  /**
-   * Time from which a starting sandbox counts as stalled; Infinity before its first run, and during
-   * the start of a conversation in it.
-   */
+  /** Time from which a starting sandbox counts as stalled; Infinity before its first run. */
   readonly stalledAt: number;
-  /** The due pause by the template, of a sandbox that runs or whose agent does not answer. */
+  /** The pause by a time limit of the template; undefined if there will be none. */
   readonly expiry: Expiry | undefined;
 }
 
@@ -123,10 +117,9 @@ const timeless: Timing = {
   expiry: undefined,
 };
 
-/** A warm sandbox is always idle, and no time limit counts before its first start. */
+/** A warm sandbox is always idle, and no time limit applies before a start claims it. */
 export const timelessWarmSandbox: Timing = { ...timeless, idleSince: 0 };
 
-/** The ages of an admitted sandbox, and what follows from them. */
 export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undefined): Timing {
   const {
     sandbox,
@@ -148,11 +141,11 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const wasActive = status?.activeSinceTime !== undefined;
   const activeSince = wasActive ? steady('active', time(status.activeSinceTime, now)) : since;
   const startDeadlineMs = durationMs(limits?.startDeadline ?? defaultStartDeadline);
-  // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace,
-  // none would ever become ready.
+  // A sandbox that starts or was resumed has the time of a start, because on slow nodes it could
+  // not become ready within `stalledGraceMs`.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
-  // Without this limit, and without an idleTimeout, a resumed sandbox whose agent never answers
-  // would keep its slot for ever.
+  // `maxActiveTime` applies here too. Otherwise a resumed sandbox whose agent never answers would
+  // keep its slot for ever, if its template has no `idleTimeout`.
   const ages = {
     activeSince,
     idleSince: since,

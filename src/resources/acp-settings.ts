@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { described, listMap, optional, text, validations } from './schema.ts';
 
-/** Agents that speak the Agent Client Protocol, by the names in the bridge's table. */
+/** Agents that speak the Agent Client Protocol, by the names in the table of the bridge. */
 export const acpAgentNames = ['codex', 'claude', 'qwen', 'opencode', 'gemini', 'kimi'] as const;
 export type AcpAgentName = (typeof acpAgentNames)[number];
 
@@ -10,7 +10,7 @@ const maxCommandParts = 32;
 
 const variables = () => z.record(text(128), text(4096)).meta({ maxProperties: 64 });
 
-/** A rule, not a pattern of the schema, for the reason in sandbox-template.ts. */
+/** A CEL rule, not a pattern: caches would drop stored templates that a pattern rejects. */
 const variableRule = {
   rule: "!has(self.env) || self.env.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]{0,127}$'))",
   message:
@@ -18,7 +18,7 @@ const variableRule = {
   fieldPath: '.env',
 };
 
-/** Rules of an MCP server, in a template and in settings of owners. */
+/** Rules for an MCP server in a template or in the settings of an owner. */
 export const mcpServerRules = [
   {
     rule: 'has(self.url) != has(self.command)',

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 
 /**
- * Protocols of agents: `src/agent/kinds.ts` has the client and the container of each. The reference
- * agent has the kind `openhands`, and the kind `acp` where it is the bridge to another agent.
+ * Protocols of agents, whose clients and containers are in `src/agent/kinds.ts`. The reference
+ * agent has the kind `openhands`, or the kind `acp` if it is the bridge to another agent.
  */
 export const agentKinds = ['openhands', 'acp'] as const;
 export type AgentKind = (typeof agentKinds)[number];
-/** Also the kind of sandboxes from versions that recorded none. */
+/** This is also the kind of stored sandboxes that name none. */
 export const defaultAgentKind: AgentKind = 'openhands';
 
-/** When an agent asks before it acts, in the agent server's terms. */
+/** Policies by which an agent asks before it acts, as openhands-agent-server names them. */
 export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
 export type ConfirmationPolicy = (typeof confirmationPolicies)[number];
 
@@ -28,10 +28,10 @@ const toolName = () =>
     .max(64)
     .regex(/^[A-Za-z][A-Za-z0-9_-]*$/, 'must be the name of a tool');
 
-/** An empty list is valid: an agent that can only talk. */
+/** An empty list is valid: such an agent can only talk. */
 export const toolNames = () => z.array(toolName()).max(64);
 
-/** An http(s) URL without a user, because a password in the URL would be stored in clear. */
+/** An http(s) URL without user and password, because a password would be stored unencrypted. */
 export const modelBaseUrl = () =>
   z
     .string()
@@ -52,17 +52,17 @@ const modelPattern = () =>
       'must be the name of a model, in which * matches any characters',
     );
 
-/** An empty list only allows the template's own model. */
+/** An empty list allows only the template's own model. */
 export const modelPatterns = () => z.array(modelPattern()).max(64);
 
-/** Contains no dot, which separates the credential and the owner in a file's name. */
+/** A name without a dot, because a dot separates the credential and the owner in a file name. */
 export const credentialName = () =>
   z
     .string()
     .max(63)
     .regex(/^[A-Za-z0-9_-]+$/);
 
-/** The fields of a template that decide about models. */
+/** The fields of a template that decide which models its conversations may use. */
 export interface ModelChoice {
   readonly model?: string | undefined;
   readonly baseUrl?: string | undefined;
@@ -71,8 +71,8 @@ export interface ModelChoice {
 }
 
 /**
- * A model name of LiteLLM: no URL in it, which some of its providers would send prompts and keys
- * to, nothing else that redirects.
+ * A model name of LiteLLM without a URL. Some providers of LiteLLM would send prompts and keys to a
+ * host in the name.
  */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,255}$/;
 /** Whether a text can be the name of a model. */
@@ -80,15 +80,15 @@ export const isModelName = (model: string): boolean =>
   nameShape.test(model) && !model.includes('//') && !model.includes('..');
 
 /**
- * The text before the first slash: LiteLLM selects the provider by it, and with the provider the
- * host that gets prompts and keys.
+ * The text before the first slash, by which LiteLLM selects the provider, and with the provider the
+ * host that receives prompts and keys.
  */
 const providerOf = (model: string): string =>
   model.includes('/') ? model.slice(0, model.indexOf('/')).toLowerCase() : '';
 
 /**
- * Whether a text matches a pattern as a whole, in which each wildcard matches any characters.
- * Linear time: each literal part is matched where it first occurs.
+ * Whether the whole text matches a pattern, in which each wildcard matches any characters. This
+ * takes linear time, because each literal part is matched where it first occurs.
  */
 export function matchesPattern(name: string, pattern: string, wildcard = '*'): boolean {
   const [first = '', ...others] = pattern.split(wildcard);
@@ -106,15 +106,15 @@ export function matchesPattern(name: string, pattern: string, wildcard = '*'): b
   return true;
 }
 
-/** Whether a pattern names a provider: no star precedes the first slash. */
+/** Whether a pattern names a provider, which means that no star precedes the first slash. */
 export const namesProvider = (pattern: string): boolean =>
   !pattern.includes('*') || /^[^*/]+\//.test(pattern);
 
 /**
- * Whether a conversation may use this model. The template's own model is always allowed. For others
- * the template's patterns decide; where it has none and names a credential, the model must have the
- * same provider, at the template's URL: another provider would get the platform's key. Where a
- * credential has no URL, only patterns count that name the provider.
+ * Whether a conversation may use this model. The template's own model is always allowed; its
+ * patterns decide on others. A template with a credential and no patterns allows only models of the
+ * same provider at its `baseUrl`: another provider would receive the platform's key. If a template
+ * with a credential has no `baseUrl`, only patterns that name the provider count.
  */
 export function isModelAllowed(
   chosen: string,
@@ -122,8 +122,8 @@ export function isModelAllowed(
 ): boolean {
   if (chosen === model) return true;
   if (!isModelName(chosen)) return false;
-  // An @ would end a user name in a URL. A template that needs it, as for a version at Vertex AI,
-  // has it in a pattern.
+  // In a URL, the text before an @ is a user name. A template that needs an @, for a version at
+  // Vertex AI, has it in a pattern.
   const takesAt = (pattern: string) => pattern.includes('@') || !chosen.includes('@');
   const isSafe = (pattern: string) =>
     credential === undefined || baseUrl !== undefined || namesProvider(pattern);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { count, described, optional, text, timestamp, validations } from './schema.ts';
 
-/** Questions of agents whether they may use a tool, and the answers of people. */
+/** Kinds of tool calls about which an agent asks. */
 
 export const approvalKinds = ['execute', 'edit', 'other'] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];
@@ -11,12 +11,12 @@ export const optionKinds = ['allow_once', 'allow_always', 'reject_once', 'reject
 export const approvalDecisions = ['approve', 'reject'] as const;
 
 export const maxOptions = 20;
-/** Maximum characters of the id and of the name of an option. */
+/** Maximum characters of the id, and of the name, of an option. */
 export const maxOptionLength = 200;
 export const maxApprovalTitle = 200;
 export const maxApprovalTool = 200;
 const maxApprovalSummary = 4096;
-/** Maximum characters of the whole text of a question; a longer one can not be approved. */
+/** Maximum characters of the text of a question; a longer one can not be approved. */
 export const maxApprovalText = 32_768;
 export const maxAnswers = 16;
 export const maxReasonLength = 1024;
@@ -40,7 +40,7 @@ const optionSchema = z.object({
 });
 export type ApprovalOption = z.output<typeof optionSchema>;
 
-/** An entry of `spec.approvals`. Its first valid version counts, so entries are immutable. */
+/** An entry of `spec.approvals`. Entries are immutable, so that the first valid version counts. */
 export const approvalAnswerSchema = described(
   z
     .object({
@@ -140,18 +140,18 @@ export type ClosedApproval = z.output<typeof closedApprovalSchema>;
 
 export const closedApprovalsSchema = z.array(closedApprovalSchema).max(maxClosed);
 
-/** The question as caches have it: without a text that the summary only shows in part. */
+/** The question without its text, which caches do not hold. */
 export function withoutText(approval: Approval): Approval {
   if (approval.text === '') return approval;
   const { text: _text, ...rest } = approval;
   return rest;
 }
 
-/** Whether a reader of the summary has read all calls. */
+/** Whether the summary shows the whole text of the question. */
 export const isSummaryWhole = ({ complete, text: whole }: Approval): boolean =>
   complete === true && whole === '';
 
-/** The fields of a conversation that show which question waits for a person. */
+/** The fields of a conversation by which `pendingApproval` finds a question for a person. */
 export interface Asking {
   readonly spec: { readonly approvals?: readonly ApprovalAnswer[] | undefined };
   readonly status?:
@@ -164,7 +164,7 @@ export interface Asking {
 
 const onceKinds = { approve: 'allow_once', reject: 'reject_once' } as const;
 
-/** The effect of an answer to a question; undefined for one that the question does not allow. */
+/** The effect of an answer; undefined for an answer that the question does not allow. */
 export function meaningOf(
   { options, complete }: Pick<Approval, 'options' | 'complete'>,
   { option: optionId, decision, reason, by }: Omit<ApprovalAnswer, 'id'>,
@@ -172,10 +172,10 @@ export function meaningOf(
   const found = options.find(({ id, kind }) =>
     decision === undefined ? id === optionId : kind === onceKinds[decision],
   );
-  // An agent without a way to reject a call has its turn cancelled.
+  // A rejection is always possible: without an option for it, the turn of the agent is cancelled.
   if (found === undefined && decision !== 'reject') return undefined;
   const accept = found?.kind.startsWith('allow') === true;
-  // No user can have read the whole call.
+  // The stored text is incomplete, so no person can have read the whole call.
   if (accept && complete !== true) return undefined;
   return {
     accept,
@@ -185,18 +185,18 @@ export function meaningOf(
   };
 }
 
-/** The recorded answer to the question, else the one of the spec; undefined without one. */
+/** The recorded answer to the question, or else the one in the spec; undefined without any. */
 export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer | undefined {
   if (approval.answer !== undefined) return approval.answer;
   const given = spec.approvals?.find(({ id }) => id === approval.id);
   return given === undefined ? undefined : meaningOf(approval, given);
 }
 
-/** Effect of an answer to a question that its agent has forgotten, for people who answer. */
+/** Explains to people what an answer does if the agent has forgotten its question. */
 export const forgottenNotice =
   'The agent was stopped and has forgotten this question. It has to ask again; your answer counts for the same call.';
 
-/** Whether the agent has forgotten its question, because its container has ended since. */
+/** Whether the agent has forgotten its question, because its container has ended since then. */
 export const isForgotten = (
   {
     approval,
@@ -209,7 +209,7 @@ export const isForgotten = (
   approval.answer?.sentTime === undefined &&
   (sandboxStatus !== 'RUNNING' || executionStatus !== 'waiting_for_confirmation');
 
-/** Whether an answer exists that the agent can not have yet. */
+/** Whether there is an answer that the agent can not have received. */
 export const hasAnswerToGive = (asking: Asking): boolean => {
   const { approval } = asking.status ?? {};
   return (
@@ -219,13 +219,13 @@ export const hasAnswerToGive = (asking: Asking): boolean => {
   );
 };
 
-/** The question that waits for a person; undefined where there is none. */
+/** The question that waits for a person; undefined if there is none. */
 export function pendingApproval(asking: Asking): Approval | undefined {
   const { approval } = asking.status ?? {};
   return approval === undefined || answerTo(approval, asking) !== undefined ? undefined : approval;
 }
 
-/** The closed questions with one more, without the oldest ones beyond the maximum. */
+/** Adds a closed question, and removes the oldest ones beyond `maxClosed`. */
 export const withClosed = (
   closed: readonly ClosedApproval[] | undefined,
   one: ClosedApproval,

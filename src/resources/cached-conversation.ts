@@ -13,7 +13,7 @@ import type { CustomObject } from './group.ts';
 import { cachedMetadata, Interner } from './cached-metadata.ts';
 import type { CachedMetadata } from '@conversation-operator/kube/object';
 
-/** Stored bytes for an owner: the UTF-8 JSON of metadata, without managedFields, and spec. */
+/** Bytes that count for the owner: the UTF-8 JSON of spec and of metadata without managedFields. */
 export const storedBytesOf = ({
   metadata,
   spec,
@@ -34,14 +34,14 @@ export interface CachedConversationSpec extends Omit<
   readonly initialMessage?: CachedMessage | undefined;
   readonly messages?: readonly CachedLaterMessage[] | undefined;
   readonly agent?: Omit<AgentSettings, 'systemMessageSuffix'> | undefined;
-  /** Without the sealed values. */
+  /** Names of the secrets, without the encrypted values. */
   readonly secrets?: readonly { readonly name: string }[] | undefined;
 }
 
 /**
- * A conversation as caches hold it: without the texts that its owner has stored, up to a mebibyte,
- * so that memory does not depend on them. Readers of a text get the object from the API server.
- * Labels, finalizers and annotations of others are absent too.
+ * A conversation as caches hold it, without the texts that its owner has stored, which may take a
+ * mebibyte. Readers of a text get the object from the API server. Labels, finalizers and
+ * annotations of other programs are absent too.
  */
 export interface CachedConversation extends Omit<
   CustomObject<CachedConversationSpec, ConversationStatus>,
@@ -50,18 +50,18 @@ export interface CachedConversation extends Omit<
   readonly metadata: CachedMetadata & Pick<Conversation['metadata'], 'namespace' | 'generation'>;
   /** Result of `storedBytesOf` for the stored object. */
   readonly storedBytes: number;
-  /** The beginning of the first message, for a title; empty where the message has no text. */
+  /** The beginning of the first message, for a title; empty if the message has no text. */
   readonly firstWords: string;
-  /** Whether the output of the completed start's steps, up to some kilobytes, is absent too. */
+  /** Whether the output of the steps of the completed start, some kilobytes, is absent. */
   readonly lacksSteps: boolean;
 }
 
-/** Whether caches have this conversation without the steps of its start. */
+/** Whether caches hold this conversation without the steps of its start. */
 export const lacksStepsInCaches = (stored: Conversation): boolean =>
   isStartOver(startStatusOf(stored)) &&
   stored.status?.start?.steps?.some(({ output }) => output !== undefined) === true;
 
-/** The transform of every cache of conversations. Equal texts are shared between objects. */
+/** Transforms a conversation for every cache. Equal texts are shared between objects. */
 export function cachedConversation(
   stored: Conversation,
   interner = new Interner(),
@@ -73,7 +73,7 @@ export function cachedConversation(
   const spec = cachedSpec(stored.spec, interner);
   const storedBytes = storedBytesOf(stored);
   const beginning = beginningOf(stored.spec.initialMessage);
-  // Literals with all fields: objects that are built field by field take a quarter more memory.
+  // Literals with all fields take less memory than objects that are built field by field.
   if (status === undefined)
     return {
       apiVersion,
@@ -97,7 +97,7 @@ export function cachedConversation(
   };
 }
 
-/** A complete copy in which fields are replaced, for the same reason. */
+/** Copies the whole spec, then replaces fields: a copy field by field takes more memory. */
 function cachedSpec(spec: ConversationSpec, interner: Interner): CachedConversationSpec {
   interner.share(spec, 'owner', 'templateName');
   const { initialMessage, messages, repository, agent, secrets } = spec;
@@ -141,7 +141,7 @@ function cachedStatus(
   return { ...short, start };
 }
 
-/** The copy is a separate string: a slice would keep the whole text in memory. */
+/** The Buffer makes a separate string, because a slice would keep the whole text in memory. */
 function beginningOf(message: Message | undefined): string {
   const beginnings = (message?.content ?? []).map(({ text = '' }) => text.slice(0, maxReadLength));
   return Buffer.from(firstWords(beginnings.join(' '))).toString();

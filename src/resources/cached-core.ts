@@ -8,9 +8,9 @@ type PodStatus = NonNullable<Pod['status']>;
 type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 
 /**
- * A pod as caches hold it: of its spec, by far the largest part, only the agent's container and
- * port, which other containers may end, and what delays the pod; of its status whether the pod
- * runs, and why not. The environment of a container, which may contain secrets, is absent.
+ * A pod as caches hold it. The spec, by far the largest part, is reduced to the names and ports of
+ * containers and to what delays the pod. The status shows whether the pod runs, and why not. The
+ * environment of containers, which may contain secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;
@@ -47,7 +47,7 @@ export function cachedPod(pod: Pod, interner: Interner): CachedPod {
   };
 }
 
-/** The cache keeps the annotations of other groups that the operator writes. */
+/** Keeps the annotations of the cluster autoscaler and of Karpenter too. */
 function cachedPodMetadata(metadata: Pod['metadata'], interner: Interner): CachedPod['metadata'] {
   const cached = cachedMetadata(metadata, interner);
   const kept = presentValues(metadata.annotations);
@@ -84,7 +84,7 @@ const cachedSpec = ({
       }),
 });
 
-/** Literals with all fields, as in `cachedConversation`. */
+/** The literal has all fields, because that takes less memory. */
 function cachedStatus(status: PodStatus, interner: Interner): CachedPodStatus {
   const { phase, reason, message, podIP, conditions } = status;
   for (const condition of conditions ?? [])

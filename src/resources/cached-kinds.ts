@@ -10,7 +10,7 @@ import { sandboxPools } from './sandbox-pool.ts';
 import { sandboxTemplates } from './sandbox-template.ts';
 import { sandboxes, type Sandbox } from './sandbox.ts';
 
-/** The transform of every cache of sandboxes. Equal texts are shared between objects. */
+/** Transforms a sandbox for every cache. Equal texts are shared between objects. */
 export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
   const { spec, status } = sandbox;
   interner.share(spec, 'owner', 'templateName');
@@ -24,13 +24,13 @@ export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
       'agentTitle',
       'pauseTime',
     );
-  // One reconcile writes its time into several fields.
+  // One reconcile writes the same time into several fields.
   for (const condition of status?.conditions ?? [])
     interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
   return cachedObject(sandbox, interner);
 }
 
-/** The transform of caches of other kinds of this group: all except unread metadata. */
+/** Transforms objects of other kinds for caches, which hold all fields except some metadata. */
 export function cachedObject<Spec, Status>(
   object: CustomObject<Spec, Status>,
   interner: Interner,
@@ -40,7 +40,7 @@ export function cachedObject<Spec, Status>(
   return metadata === object.metadata ? object : { ...object, metadata };
 }
 
-/** The resource of each kind of this group, and how a cache keeps its objects. */
+/** The resource of each kind of this group, with the transform of its caches. */
 export function cachedKinds(interner = new Interner()) {
   const whole = <Spec, Status>(resource: ResourceDefinition<CustomObject<Spec, Status>>) => ({
     resource,

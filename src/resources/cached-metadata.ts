@@ -1,24 +1,23 @@
 import { group } from './group.ts';
 import type { ObjectMeta } from '@conversation-operator/kube/object';
 
-/** Maximum known texts; with more, the interner forgets all of them and starts over. */
+/** Maximum number of known texts. When there would be more, the interner forgets all. */
 const maxKnown = 16_384;
-/** Maximum characters of a shared text. Longer ones are rarely equal. */
+/** Maximum characters of a shared text, because longer texts are rarely equal. */
 const maxLength = 256;
-/** Minimum characters of a shared text: the JSON parser shares shorter ones itself. */
+/** Minimum characters of a shared text, because the JSON parser shares shorter ones. */
 const minLength = 10;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
  * Shares equal texts in memory, because the JSON parser creates a new string for each state,
- * reason, message, time, name and uid. An interner changes no value, and holds up to 8 MiB of texts
- * that no object has any more.
+ * reason, message, time, name and uid. No value changes. Up to 8 MiB of texts that no object has
+ * stay in memory.
  */
 export class Interner {
   readonly #known = new Map<string, string>();
 
-  /** Number of known texts. */
   get size(): number {
     return this.#known.size;
   }
@@ -32,7 +31,7 @@ export class Interner {
     return text;
   }
 
-  /** Replaces texts of an object by known equal ones in place, which is cheaper than a copy. */
+  /** Replaces texts in the given object itself, which is cheaper than a copy. */
   share<K extends string>(
     object: { readonly [P in K]?: string | undefined },
     ...keys: readonly K[]
@@ -46,22 +45,22 @@ export class Interner {
 }
 
 const ownPrefix = `${group}/`;
-/** Maximum characters of a value that caches keep; every value that is written here is shorter. */
+/** Maximum characters of a cached label or annotation. The operator writes only shorter ones. */
 const maxValueLength = 1024;
 
 type Texts = Readonly<Record<string, string>>;
 type Dropped = 'managedFields' | 'finalizers' | 'labels' | 'annotations';
 
 /**
- * Removes managedFields, finalizers, and the labels and annotations of others, such as kubectl's
- * copy of an applied object: they have no reader here, and may take far more memory than the
+ * Removes managedFields, finalizers, and the labels and annotations of other programs, such as
+ * kubectl's copy of an applied object: no code reads them, and they may take more memory than the
  * object. Metadata without any of these is returned unchanged.
  */
 export function cachedMetadata<M extends ObjectMeta>(
   metadata: M,
   interner: Interner,
 ): Omit<M, Dropped> & Pick<ObjectMeta, 'labels' | 'annotations'> {
-  // A conversation, its sandbox and its claim repeat the names and uids of each other.
+  // A conversation, its sandbox and its claim contain the same names and uids.
   interner.share(metadata, 'namespace', 'name', 'uid', 'creationTimestamp');
   for (const reference of metadata.ownerReferences ?? [])
     interner.share(reference, 'apiVersion', 'kind', 'name', 'uid');

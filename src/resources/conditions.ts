@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { count, described, listMap, optional, text, timestamp } from './schema.ts';
 
-/** One condition, as in the Kubernetes API conventions. */
 export const conditionSchema = z.object({
   type: described(z.string().min(1).max(316), 'Type of the condition, in CamelCase.'),
   status: described(z.enum(['True', 'False', 'Unknown']), 'True, False or Unknown.'),
@@ -32,7 +31,7 @@ export const findCondition = (
 export const isTrue = (conditions: readonly Condition[] | undefined, type: string): boolean =>
   findCondition(conditions, type)?.status === 'True';
 
-/** A condition as a controller decides it, without its generation and transition time. */
+/** A condition that a controller sets, without its generation and transition time. */
 export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 export const conditionUpdate = (
@@ -42,10 +41,7 @@ export const conditionUpdate = (
   message: string,
 ): ConditionUpdate => ({ type, status: isTrue ? 'True' : 'False', reason, message });
 
-/**
- * The conditions with some of them set. `lastTransitionTime` only changes with the status of a
- * condition; other conditions stay.
- */
+/** Sets some conditions; the others stay. `lastTransitionTime` only changes with `status`. */
 export function setConditions(
   conditions: readonly Condition[] | undefined,
   updates: readonly ConditionUpdate[],
@@ -61,7 +57,7 @@ export function setConditions(
   return [...next.values()];
 }
 
-/** Type of the condition for a paused sandbox, on the sandbox and on each of its conversations. */
+/** Type of the condition of a paused sandbox, and of each conversation in it. */
 export const pausedType = 'Paused';
 export const notPausedReason = 'NotPaused';
 
@@ -73,10 +69,7 @@ const messages: Readonly<Record<string, string>> = {
   MaxActiveTime: 'The sandbox was active for the maxActiveTime of its template.',
 };
 
-/**
- * The condition Paused. The message is constant for each reason, because caches hold the condition
- * of every stored object.
- */
+/** The condition Paused. Each reason has one message, so that caches can share the text. */
 export const pausedCondition = (isPaused: boolean, reason: string): ConditionUpdate =>
   isPaused
     ? conditionUpdate(pausedType, true, reason, messages[reason] ?? 'The sandbox is paused.')

@@ -23,7 +23,7 @@ export const quotaScopes = ['Owner', 'Namespace'] as const;
 export const quotaPolicies = ['PauseOldest', 'PauseLongestIdle', 'Queue', 'Reject'] as const;
 export const autoResumePolicies = ['All', 'Unfinished', 'Never'] as const;
 
-/** A pebibyte: more than any cluster stores, and exact as a number in JSON. */
+/** A pebibyte, which is more than a cluster stores, and exact as a number in JSON. */
 const maxBytes = 2 ** 50;
 
 export const conversationQuotaSpecSchema = z
@@ -82,11 +82,11 @@ export const conversationQuotaSpecSchema = z
   );
 
 export const QuotaCondition = {
-  /** Other quotas have the same scope. The strictest decides. */
+  /** Other quotas have the same scope, and the strictest one applies. */
   conflicting: 'Conflicting',
 } as const;
 
-/** Maximum owners in the status of a quota for many owners. */
+/** Maximum owners in the status of a quota that limits each owner separately. */
 export const maxFullOwners = 20;
 
 const counts = {

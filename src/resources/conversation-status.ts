@@ -14,7 +14,7 @@ import {
   timestamp,
 } from './schema.ts';
 
-/** Name of an object of an archive: a position, and the beginning of a hash of the content. */
+/** Name of an object of an archive: a position, and the beginning of the hash of its content. */
 const archiveObjectName = () => text(64).regex(/^[0-9]{10}-[0-9a-f]{24}$/);
 
 const archiveStatusSchema = z.object({
@@ -37,7 +37,7 @@ const archiveStatusSchema = z.object({
 
 export type ArchiveStatus = z.output<typeof archiveStatusSchema>;
 
-/** Statuses of a start in their order. ERROR can follow each of them except READY. */
+/** Statuses of a start in their order. ERROR can follow each one except READY. */
 export const startStatuses = [
   'WORKING',
   'WAITING_FOR_SANDBOX',
@@ -62,9 +62,8 @@ export const executionStatuses = [
 ] as const;
 export type ExecutionStatus = (typeof executionStatuses)[number];
 
-/** Maximum characters of a title. */
 export const maxTitleLength = 200;
-/** Maximum characters of the title in a table of kubectl. */
+/** Maximum characters of the title that `kubectl get` shows. */
 export const maxShortTitleLength = 40;
 
 const transitionSchema = z.object({
@@ -89,7 +88,7 @@ const startStepSchema = z.object({
   ),
 });
 
-/** Maximum characters of the path of a conversation's folder. */
+/** Maximum characters of the path of the folder in which a conversation works. */
 export const maxWorkingDirLength = 1024;
 
 const hourlyUseSchema = z.object({
@@ -97,7 +96,7 @@ const hourlyUseSchema = z.object({
   count: described(count(), 'Number of actions in this hour.'),
   previousCount: described(count(), 'Number of actions in the hour before.'),
 });
-/** Actions at git hosts whose number per hour is limited. */
+/** Recent actions at git hosts, whose number per hour is limited. */
 const hourlyUsesSchema = z.object({
   pushes: optional(hourlyUseSchema, 'Pushes. Absent until the first one.'),
   pullRequests: optional(

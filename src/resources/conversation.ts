@@ -29,11 +29,11 @@ import {
 } from './schema.ts';
 import { gitProviders } from './git-providers.ts';
 
-/** Maximum UTF-8 bytes of a message; also the maximum characters of one of its texts. */
+/** Maximum UTF-8 bytes of a message, and maximum characters of each text in it. */
 export const maxMessageBytes = 256 * 1024;
-/** Maximum messages of a conversation: the undelivered ones, and some delivered ones. */
+/** Maximum messages in a conversation's spec: the undelivered ones and some delivered ones. */
 export const maxMessages = 40;
-/** Maximum secrets of one conversation, besides those of its owner. */
+/** Maximum secrets of one conversation, in addition to those of its owner. */
 export const maxStartSecrets = 32;
 
 const contentSchema = z
@@ -247,7 +247,7 @@ export const conversationDefinition: CustomResourceDefinition = {
 
 export const conversations = resourceOf<Conversation>(conversationDefinition);
 
-/** Current status of the start; WORKING for a conversation that no controller has seen yet. */
+/** Status of the start; WORKING for a conversation that no controller has seen yet. */
 export const startStatusOf = ({
   status,
 }: {
@@ -260,10 +260,10 @@ export const isStartOver = (status: StartStatus): status is 'READY' | 'ERROR' =>
 type Starting = Pick<ConversationMessages, 'status'> & {
   readonly spec: { readonly sandboxName?: string | undefined };
 };
-/** Whether the start is in progress, in a sandbox of its own. */
+/** Whether the start is in progress, in a sandbox that no other conversation uses. */
 export const wantsOwnSandbox = (conversation: Starting): boolean =>
   conversation.spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation));
-/** Whether the start needs a sandbox of its own, and its status names none yet. */
+/** Whether the start needs a sandbox for itself, and the status names none yet. */
 export const awaitsSandbox = (conversation: Starting): boolean =>
   wantsOwnSandbox(conversation) && conversation.status?.sandboxName === undefined;
 
@@ -273,13 +273,13 @@ export const ConversationCondition = {
   /** Nothing more happens in the conversation until a person acts. */
   finished: 'Finished',
   paused: pausedType,
-  /** The agent waits for an answer to its question. Present from the first question on. */
+  /** The agent waits for an answer to its question. Absent before the first question. */
   waitingForApproval: 'WaitingForApproval',
-  /** The operator is going to delete the conversation. Present from the announcement on. */
+  /** The operator is going to delete the conversation. Absent before the announcement. */
   expiring: 'Expiring',
 } as const;
 
-/** The fields of a stored or cached conversation that show its undelivered messages. */
+/** The fields of a stored or cached conversation that show which messages are undelivered. */
 export interface ConversationMessages<
   M extends Pick<LaterMessage, 'number'> = Pick<LaterMessage, 'number'>,
 > {
@@ -298,7 +298,6 @@ export function undeliveredMessages<M extends Pick<LaterMessage, 'number'>>({
     .sort((one, other) => one.number - other.number);
 }
 
-/** Reasons of the condition Finished. */
 export const FinishedReason = {
   finished: 'Finished',
   error: 'Error',
@@ -308,7 +307,7 @@ export const FinishedReason = {
 } as const;
 export type FinishedReason = (typeof FinishedReason)[keyof typeof FinishedReason];
 
-/** Why nothing more happens until a person acts; undefined while something may. */
+/** Why nothing more happens until a person acts; undefined if something may still happen. */
 export function finishedReasonOf(conversation: ConversationMessages): FinishedReason | undefined {
   const { sandboxStatus, executionStatus, messages } = conversation.status ?? {};
   const start = startStatusOf(conversation);

@@ -22,11 +22,11 @@ export const definitions: readonly CustomResourceDefinition[] = [
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** Keywords of zod's JSON schema that have no effect, or that Kubernetes warns about. */
+/** Whether a keyword of zod's JSON schema has no effect, or causes a warning of Kubernetes. */
 const isSuperfluous = (key: string, value: Json): boolean =>
-  // The pattern is sufficient.
+  // zod adds a pattern as well, which has the same effect.
   (key === 'format' && value === 'starts_with') ||
-  // zod adds the safe range of JavaScript to every integer.
+  // zod adds the range of safe integers of JavaScript to every integer.
   ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER);
 
 function structural(node: Json): Json {
@@ -43,7 +43,7 @@ const openApiOf = (schema: z.ZodType, description: string): Json => ({
   ...(structural(jsonSchemaOf(schema) as unknown as Json) as Readonly<Record<string, Json>>),
 });
 
-/** The CustomResourceDefinition manifest (apiextensions.k8s.io/v1) of one kind. */
+/** The CustomResourceDefinition (apiextensions.k8s.io/v1) of one kind. */
 export function crdOf(definition: CustomResourceDefinition) {
   const { kind, plural, shortNames, selectableFields, scale } = definition;
   return {

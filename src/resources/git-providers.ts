@@ -1,19 +1,19 @@
-/** The differences between the git hosts of one provider and those of others. */
+/** How the hosts of one git provider differ from those of others. */
 interface GitProvider {
-  /** User of git whose password is a token; hosts without one take any name. */
+  /** User name that git sends with a token as password; absent if the host accepts any name. */
   readonly tokenUser?: string;
-  /** The API by which the gateway opens pull requests; absent: none is supported. */
+  /** The API by which the gateway opens pull requests; absent if the gateway supports none. */
   readonly api?: {
     /** Path below the base URL of a host. */
     readonly path: string;
-    /** Scheme of the header Authorization, before a token. */
+    /** Scheme in the header Authorization of API requests. */
     readonly scheme: 'Bearer' | 'token';
   };
 }
 
-/** Every provider of a Conversation. `src/gateway/git/host-api` has the calls of each `api`. */
+/** Every git provider. `src/gateway/git/host-api` has the calls of each `api`. */
 const providers = {
-  // The path is that of GitHub Enterprise Server.
+  // This is the path at a GitHub Enterprise Server.
   github: { tokenUser: 'x-access-token', api: { path: '/api/v3', scheme: 'Bearer' } },
   gitlab: { tokenUser: 'oauth2', api: { path: '/api/v4', scheme: 'Bearer' } },
   bitbucket: { tokenUser: 'x-token-auth' },
@@ -22,12 +22,12 @@ const providers = {
   bitbucket_data_center: {},
 } as const satisfies Readonly<Record<string, GitProvider>>;
 
-/** Path of the API of every GitHub below its base URL, except github.com. */
+/** Path of the API below the base URL of a GitHub Enterprise Server. */
 export const githubApiPath = providers.github.api.path;
 
 export const gitProviders = Object.keys(providers) as readonly (keyof typeof providers)[];
 
-/** Undefined for a name that an installation defines, in `GIT_HOSTS`. */
+/** Undefined for a name that only the setting `GIT_HOSTS` of an installation defines. */
 export const gitProviderOf = (name: string | undefined): GitProvider | undefined =>
   name !== undefined && Object.hasOwn(providers, name)
     ? providers[name as keyof typeof providers]
@@ -37,6 +37,6 @@ export const gitProviderOf = (name: string | undefined): GitProvider | undefined
 export const opensPullRequests = (provider: string | undefined): boolean =>
   gitProviderOf(provider)?.api !== undefined;
 
-/** Value of the header Authorization for the API of a provider. */
+/** Value of the header Authorization of API requests to a provider. */
 export const apiAuthorization = (provider: string, token: string): string =>
   `${gitProviderOf(provider)?.api?.scheme ?? 'Bearer'} ${token}`;

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { count, described, optional, ownerName, text, timestamp } from './schema.ts';
 
-/** Maximum pushes in the status of a conversation. */
+/** Maximum pushes that the status of a conversation lists. */
 export const maxPushes = 20;
 const maxPatterns = 20;
 const maxOverrides = 50;
 const maxReadable = 20;
 
-/** The name of a branch, in which `*` matches any characters. */
+/** A pattern of branch names, in which `*` matches any characters. */
 const branchPattern = () =>
   z
     .string()
@@ -15,7 +15,7 @@ const branchPattern = () =>
     .max(255)
     .regex(/^[^\s~^:?[\\-][^\s~^:?[\\]*$/);
 
-/** owner/name, or a path through groups. */
+/** A name such as owner/name, or a path through groups. */
 const repositoryName = () =>
   z
     .string()
@@ -119,7 +119,7 @@ export type GitSettings = z.output<typeof gitSettingsSchema>;
 export type PushPolicy = GitSettings['push'];
 export type PullRequestPolicy = GitSettings['pullRequests'];
 
-/** The policy for an owner and a repository at the gateway. */
+/** The permissions of an owner for a repository at the gateway. */
 export interface GitPolicy {
   readonly push: PushPolicy;
   readonly pullRequests: PullRequestPolicy;
@@ -127,21 +127,21 @@ export interface GitPolicy {
 
 const isGiven = ([, value]: readonly [string, unknown]): boolean => value !== undefined;
 
-/** `base` with the fields that an override gives. */
+/** A copy of `base` with the fields that an override has. */
 const replaced = <T extends object>(base: T, override: object = {}): T => ({
   ...base,
   ...Object.fromEntries(Object.entries(override).filter(isGiven)),
 });
 
-/** The normalized name of a repository: forges ignore case and the ending `.git`. */
+/** The name of a repository for comparisons: git hosts ignore case and the ending `.git`. */
 export const forgeName = (repository: string): string => withoutGitEnding(repository).toLowerCase();
 
 export const withoutGitEnding = (repository: string): string =>
   repository.replace(/(?:\.git)+$/i, '');
 
 /**
- * The policy for an owner and a repository, whose names are compared as forges do. Absent fields of
- * a stored template have the defaults.
+ * The policy for an owner and a repository. Names are compared by `forgeName`. Absent fields of a
+ * stored template have their defaults.
  */
 export function gitPolicyOf(
   settings: Partial<GitSettings> | undefined,
@@ -158,7 +158,7 @@ export function gitPolicyOf(
   };
 }
 
-/** Unknown: a gateway has started to forward the push, and has not learned the outcome. */
+/** Unknown: a gateway has begun to forward the push, and does not know the outcome. */
 export const pushOutcomes = ['Unknown', 'Accepted', 'Rejected'] as const;
 
 /** Field `status.pushes` of a Conversation. */

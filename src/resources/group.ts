@@ -12,8 +12,8 @@ export const version = 'v1alpha1';
 export const apiVersion = apiVersionOf({ group, version });
 
 /**
- * A custom resource with the metadata that caches have too, so that cached and stored objects have
- * one type. `status` is empty until a controller has read the object.
+ * A custom resource with the metadata that caches keep, so that cached and stored objects have one
+ * type. `status` is absent until a controller has written it.
  */
 export interface CustomObject<Spec, Status> extends KubeObject {
   readonly metadata: CachedMetadata & { readonly namespace: string; readonly generation: number };
@@ -24,17 +24,16 @@ export interface CustomObject<Spec, Status> extends KubeObject {
 export interface PrinterColumn {
   readonly name: string;
   /**
-   * kubectl prints a `date` as the time since then, and one in the future as `<invalid>`: a time
+   * kubectl prints a `date` as its age, and a date in the future as `<invalid>`. Therefore a time
    * that can be in the future is a `string`.
    */
   readonly type: 'string' | 'integer' | 'date' | 'boolean';
   readonly jsonPath: string;
   readonly description: string;
-  /** 1: shown with `-o wide` only. Absent: always. */
+  /** 1: only `-o wide` shows the column. Absent: it is always shown. */
   readonly priority?: 1;
 }
 
-/** The source of a CRD. */
 export interface CustomResourceDefinition {
   readonly kind: string;
   readonly plural: string;
@@ -42,21 +41,21 @@ export interface CustomResourceDefinition {
   readonly description: string;
   readonly spec: z.ZodType;
   readonly status: z.ZodType;
-  /** Without the last one, the age of the object. */
+  /** Columns of `kubectl get` before the age of the object. */
   readonly printerColumns: readonly PrinterColumn[];
-  /** JSON paths that field selectors may name, besides metadata.name and metadata.namespace. */
+  /** JSON paths that field selectors may use, besides metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[];
   readonly scale?: typeof scaleOfReplicas;
 }
 
-/** The scale subresource of a kind whose spec and status have replicas. */
+/** The scale subresource of a kind with `replicas` in spec and status. */
 export const scaleOfReplicas = {
   specReplicasPath: '.spec.replicas',
   statusReplicasPath: '.status.replicas',
   labelSelectorPath: '.status.selector',
 } as const;
 
-/** The resource of a client, from the definition of a CRD. */
+/** The resource that a client uses for the kind of a CRD. */
 export function resourceOf<T extends KubeObject>(
   definition: CustomResourceDefinition,
 ): ResourceDefinition<T> {
@@ -77,7 +76,7 @@ export function resourceOf<T extends KubeObject>(
   };
 }
 
-/** A column of `kubectl get`. */
+/** A column that `kubectl get` always shows. */
 export const column = (
   name: string,
   jsonPath: string,
@@ -85,13 +84,12 @@ export const column = (
   type: PrinterColumn['type'] = 'string',
 ): PrinterColumn => ({ name, type, jsonPath, description });
 
-/** A column that only `-o wide` shows. */
+/** A column that only `kubectl get -o wide` shows. */
 export const wideColumn = (...parts: Parameters<typeof column>): PrinterColumn => ({
   ...column(...parts),
   priority: 1,
 });
 
-/** The last column of every kind. */
 export const ageColumn = column(
   'Age',
   '.metadata.creationTimestamp',

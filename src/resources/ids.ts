@@ -3,10 +3,10 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 
 export { conversationIdOfStartTask, startTaskIdOf } from './start-task-id.ts';
 
-/** 32 lower-case hex digits, the form of the ids of conversations and start tasks in REST. */
+/** 32 lower-case hex digits: the form of the ids of conversations and start tasks in REST. */
 const canonical = /^[0-9a-f]{32}$/;
 
-/** A UUIDv8 (RFC 9562 §5.8) derived from a text: the same on every replica and for ever. */
+/** A UUIDv8 (RFC 9562 §5.8) derived from a text: the same in every process and at any time. */
 export const uuidOf = (text: string): string =>
   uuidOfBytes(createHash('sha256').update(text).digest());
 
@@ -18,18 +18,18 @@ export function uuidOfBytes(digest: Buffer): string {
   return bytes.toString('hex');
 }
 
-/** Whether an id of 32 hex digits is a UUIDv8. All derived ids are, and no random ones. */
+/** Whether an id of 32 hex digits is a UUIDv8, as all derived ids are, and no random ones. */
 export const isDerivedForm = (id: string): boolean => /^.{12}8.{3}[89ab]/.test(id);
 
 /**
- * The REST id of a conversation: its name where that is a UUID (always so when the gateway created
- * it), else derived from its namespace and name, so that conversations with other names, applied
- * with kubectl, are served as well.
+ * The REST id of a conversation: its name if that is a UUID, as in all that the gateway creates.
+ * Otherwise the id is derived from namespace and name, so that REST also serves conversations with
+ * other names, applied with kubectl.
  */
 export function conversationIdOf(conversation: Pick<KubeObject, 'metadata'>): string {
   const { name, namespace } = conversation.metadata;
   return canonical.test(name) ? name : uuidOf(`conversation/${namespace ?? ''}/${name}`);
 }
 
-/** The sandbox of a conversation that names none. */
+/** The name of the sandbox for a conversation that names none. */
 export const ownSandboxName = (conversationId: string): string => `sbx-${conversationId}`;

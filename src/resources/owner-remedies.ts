@@ -1,10 +1,10 @@
-/** A reason in the form of REST records: WaitingForQuota → waiting-for-quota. */
+/** Converts a reason to the form in REST responses: WaitingForQuota becomes waiting-for-quota. */
 export const kebabCase = (reason: string): string =>
   reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
 
 /**
- * Remedies for codes of a failed start that the owner of the conversation can fix. Every other code
- * needs the operators of the service. A table of docs/reasons.md has the same sentences.
+ * Remedies for those error codes of a failed start that the conversation's owner can resolve. For
+ * every other code an administrator has to act. docs/reasons.md has a table of these sentences.
  */
 export const ownerRemedies: Readonly<Record<string, string>> = {
   SandboxNotFound: 'Start again without naming a sandbox.',
@@ -27,6 +27,6 @@ const remediesByWireReason: ReadonlyMap<string, string> = new Map(
   Object.entries(ownerRemedies).map(([code, remedy]) => [kebabCase(code), remedy]),
 );
 
-/** The remedy for a reason in kebab-case; undefined where the owner can do nothing. */
+/** The owner's remedy for a reason in kebab-case; undefined if there is none. */
 export const ownerRemedyOf = (wireReason: string): string | undefined =>
   remediesByWireReason.get(wireReason);

@@ -15,24 +15,24 @@ import {
 
 /** Maximum secrets of one owner. */
 export const maxSecrets = 64;
-/** Maximum servers of the Model Context Protocol of one owner. */
+/** Maximum MCP servers of one owner. */
 export const maxMcpServers = 16;
-/** Maximum UTF-8 bytes of a value; of a server, of its headers or environment as JSON. */
+/** Maximum UTF-8 bytes of a secret, and of the JSON of an MCP server's headers or environment. */
 export const maxSecretBytes = 16 * 1024;
 /** Maximum characters of an encrypted text: base64url of the bytes and the tag, with its prefix. */
 export const maxSealedLength = 22 * 1024;
 export const maxDescriptionLength = 500;
-/** Maximum characters of all encrypted texts of one owner; the gateway rejects more. */
+/** Maximum characters of all encrypted texts of one owner, which the gateway enforces. */
 export const maxSealedTotal = 256 * 1024;
 
-/** The name of an environment variable. */
+/** Names of secrets are names of environment variables. */
 export const secretNamePattern = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 export const secretName = () => z.string().regex(secretNamePattern);
 
-/** A text that the gateway has encrypted under a master key. */
+/** A text that the gateway has encrypted with a master key. */
 export const sealedText = () => z.string().min(1).max(maxSealedLength);
 
-/** A name or an address in a git commit, on one line. */
+/** A name or an address in a git commit, without line breaks. */
 const commitText = () =>
   z
     .string()
@@ -137,8 +137,8 @@ export const settingsNameOf = (owner: string): string =>
   `owner-${createHash('sha256').update(owner).digest('hex').slice(0, digestLength)}`;
 
 /**
- * The settings in an object, if they are those of the owner. Otherwise a writer of objects of this
- * kind could add a second one for an owner.
+ * The settings in an object, unless its name is not that of the owner's object. Otherwise a writer
+ * of such objects could add a second one for an owner.
  */
 export const settingsOf = (
   owner: string,

@@ -3,23 +3,23 @@ const controls =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * The beginning of a text, in UTF-16 code units, without half of a surrogate pair at the end: the
- * API server stores none, so the status would always differ from the stored one.
+ * The beginning of a text, at most `maxLength` UTF-16 code units, without half of a surrogate pair.
+ * The API server stores no such half, so the status would never equal the stored one.
  */
 export const beginningOf = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '');
 
-/** The text; where it is longer, its beginning with a mark, together of `maxLength` characters. */
+/** The text, or its beginning with an ellipsis, of at most `maxLength` characters. */
 export const markedBeginningOf = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : `${beginningOf(text, maxLength - 1)}…`;
 
 /**
- * A text of an agent or a client that is safe to store in a resource and to print on a terminal:
- * bounded, without control characters (except tab and newline) and bidirectional controls, and
- * without unpaired surrogates, which no API server stores.
+ * A text of an agent or a client that is safe in a resource and on a terminal: bounded, without
+ * control characters (except tab and newline) and bidirectional controls, and without unpaired
+ * surrogates, which API servers do not store.
  */
 export function plainText(text: string, maxLength: number): string {
-  // The text is truncated first, because the input may have ten million characters.
+  // The text is truncated first, because it may have ten million characters.
   const plain = text
     .slice(0, maxLength * 2)
     .toWellFormed()
@@ -28,15 +28,15 @@ export function plainText(text: string, maxLength: number): string {
 }
 
 const maxDerivedLength = 80;
-/** Maximum characters that the first words are taken from: more than any title needs. */
+/** Maximum characters in which the first words of a text are searched. */
 export const maxReadLength = 2000;
 
 const fence = /^ {0,3}(?:```|~~~).*$/m;
 const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
 /**
- * The first words of a text on one line, truncated between words where that loses little. Code only
- * counts when there is no other text. Control and direction characters do not count.
+ * The first words of a text on one line, truncated between words unless that removes half the line.
+ * Code counts only if there is no other text. Control and direction characters are removed.
  */
 export function firstWords(text: string, maxLength = maxDerivedLength): string {
   const [words = '', ...code] = plainText(text, maxReadLength).split(fence);
@@ -48,8 +48,8 @@ export function firstWords(text: string, maxLength = maxDerivedLength): string {
 }
 
 /**
- * The beginning of a text on one line: whole sentences where that loses little, else whole words,
- * with a mark after a truncation.
+ * The beginning of a text on one line. A longer text is truncated after a sentence, or else after a
+ * word, unless that removes half the line, and ends with an ellipsis.
  */
 export function beginningOnOneLine(text: string, maxLength: number): string {
   const whole = onOneLine(text);

@@ -1,33 +1,33 @@
 import type { SandboxTemplate } from './sandbox-template.ts';
 
 /**
- * Annotations of a pod that permit or forbid the cluster autoscaler and Karpenter to empty its
- * node. Neither API has a field for that.
+ * Annotations of a pod by which the cluster autoscaler and Karpenter keep or remove its node.
+ * Neither of them has a field for this.
  */
 
-/** `"false"` keeps the node; `"true"` permits its removal, even for a pod with an emptyDir. */
+/** "false" keeps the node. "true" permits its removal, even if the pod has an emptyDir. */
 export const safeToEvictAnnotation = 'cluster-autoscaler.kubernetes.io/safe-to-evict';
-/** `"true"` keeps the node. Karpenter has no opposite: absent permits its removal. */
+/** "true" keeps the node. Karpenter permits the removal only if the annotation is absent. */
 export const doNotDisruptAnnotation = 'karpenter.sh/do-not-disrupt';
 
 export const disruptionAnnotations = [safeToEvictAnnotation, doNotDisruptAnnotation] as const;
 export type DisruptionAnnotation = (typeof disruptionAnnotations)[number];
 
-/** Values of the annotations; undefined for one that is absent. */
+/** Values of the annotations; undefined for one that is to be absent. */
 export type DisruptionValues = Readonly<Record<DisruptionAnnotation, string | undefined>>;
 
-/** For a pod whose agent works, or waits for the answer of a person. */
+/** Annotations of a pod whose agent works, or waits for an answer of a person. */
 export const keepsNode: DisruptionValues = {
   [safeToEvictAnnotation]: 'false',
   [doNotDisruptAnnotation]: 'true',
 };
-/** For a pod whose end interrupts nothing. */
+/** Annotations of a pod that can be deleted without the interruption of a run. */
 export const letsNodeGo: DisruptionValues = {
   [safeToEvictAnnotation]: 'true',
   [doNotDisruptAnnotation]: undefined,
 };
 
-/** The annotations that keep the node of a pod; those of its template take precedence. */
+/** Annotations that keep the node of a pod, except those that its template sets. */
 export function annotationsToKeepNode(
   template: SandboxTemplate | undefined,
 ): Readonly<Record<string, string>> {
@@ -36,7 +36,7 @@ export function annotationsToKeepNode(
   return Object.fromEntries(values.filter(([key]) => annotations[key] === undefined));
 }
 
-/** The values that are present. */
+/** The disruption annotations among these values. */
 export const presentValues = (
   values: Readonly<Record<string, string | undefined>> | undefined,
 ): Readonly<Record<string, string>> =>

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { described, text, timestamp } from './schema.ts';
 
-/** Maximum pull requests in the status of a conversation. */
+/** Maximum pull requests that the status of a conversation lists. */
 export const maxPullRequests = 20;
 
 /** Maximum characters of the address of a pull request. */
 export const maxPullRequestUrl = 2048;
 
-/** States of a pull request in the status; a draft is open. */
+/** States of a pull request. A draft counts as open. */
 export const pullRequestStates = ['Open', 'Closed', 'Merged'] as const;
 
 export const pullRequestsSchema = z

@@ -4,7 +4,7 @@ import { optional, text } from './schema.ts';
 /** Reasons why the result of a completed run needs attention; see docs/reasons.md. */
 export const runResultReasons = ['ToolFailed', 'ToolRejected', 'ModelNotConfigured'] as const;
 
-/** Maximum characters of the agent's text. */
+/** Maximum characters of the agent's last text in the result. */
 export const maxResultMessage = 200;
 const maxExitCode = 2 ** 31 - 1;
 
@@ -29,7 +29,7 @@ export const runResultSchema = z.object({
 });
 export type RunResult = z.output<typeof runResultSchema>;
 
-/** Explains the reason to people, with a remedy; undefined without a reason. */
+/** Explains the reason to people, and what they can do; undefined without a reason. */
 export function resultDetailOf({ reason, exitCode }: RunResult): string | undefined {
   switch (reason) {
     case undefined:

@@ -7,10 +7,10 @@ import type { Sandbox } from './sandbox.ts';
 type Described = Pick<Sandbox, 'metadata' | 'spec'>;
 
 /**
- * Owner references of a sandbox to the conversations that it was made for or that joined it. An
- * owner can write the metadata of their own sandboxes, so an owner reference proves nothing about a
- * conversation of another owner. Each reader compares the owners: a sandbox never changes its
- * owner, and the admission policies reject a reference to one of another owner.
+ * Owner references of a sandbox to the conversations that it was made for or that joined it. Owners
+ * can write the metadata of their sandboxes, so a reference proves nothing about a conversation of
+ * another owner. Therefore each reader compares the owners: a sandbox never changes its owner, and
+ * the admission policies reject a reference to a conversation of another owner.
  */
 export const conversationReferencesOf = ({
   metadata: { ownerReferences = [] },
@@ -34,8 +34,8 @@ export const isNamedBy = (
   conversationReferencesOf(sandbox).some(({ uid }) => uid === metadata.uid);
 
 /**
- * Whether a sandbox is the one that the status of the conversation names. After the deletion of
- * that sandbox, another owner may create one of the same name.
+ * Whether the status of the conversation names this sandbox. The uid and the owner are compared
+ * too, because another owner may create a sandbox of the same name after its deletion.
  */
 export const isInSandbox = (
   {
@@ -49,10 +49,9 @@ export const isInSandbox = (
   sandbox.spec.owner === spec.owner;
 
 /**
- * Whether a start may use a sandbox that its status does not name yet: the operator may have
- * created or claimed it, and crashed before it stored the name. The sandbox must equal the one that
- * the operator would create, in owner, template and owner reference. A sandbox that its owner wrote
- * by hand gives no more access than the start itself.
+ * Whether a start may use a sandbox that its status does not name yet, because the operator crashed
+ * after it had created or claimed the sandbox. Owner, template and owner reference must be those
+ * that the operator would set. A sandbox written by hand gives no more access than the start.
  */
 export const isMadeFor = (
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,

@@ -39,11 +39,10 @@ export const sandboxPoolSpecSchema = z.object({
 });
 
 export const PoolCondition = {
-  /** As many warm sandboxes as the pool wants can be claimed. */
+  /** Starts can claim as many warm sandboxes as the pool wants. */
   ready: 'Ready',
 } as const;
 
-/** Reasons of the condition Ready. */
 export const PoolReason = {
   full: 'Full',
   refilling: 'Refilling',

@@ -21,7 +21,7 @@ import {
 import type { Wire } from '@conversation-operator/kube/object';
 import { described, observedGeneration, optional, text, validations } from './schema.ts';
 
-/** A Go duration as people write it: 90s, 20m, 1h30m. */
+/** A Go duration in hours, minutes and seconds: 90s, 20m, 1h30m. */
 export const duration = () =>
   z
     .string()
@@ -29,26 +29,25 @@ export const duration = () =>
     .min(2)
     .max(20);
 
-/** Maximum duration: 100 years, so that dates can represent the time that is this far from now. */
+/** Maximum duration: 100 years, so that the resulting times are valid dates. */
 const maxDurationMs = 100 * 365.25 * 24 * 3_600_000;
 
-/** The milliseconds of such a duration, at most those of 100 years. */
+/** The milliseconds of a `duration`, at most `maxDurationMs`. */
 export function durationMs(text: string): number {
   const [, hours, minutes, seconds] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? [];
   const total = Number(hours ?? 0) * 3600 + Number(minutes ?? 0) * 60 + Number(seconds ?? 0);
   return Math.min(total * 1000, maxDurationMs);
 }
 
-/** `startDeadline` of a template that has none, or that is unknown. */
+/** `startDeadline` if the template has none, or does not exist. */
 export const defaultStartDeadline = '5m';
 
-/** `archive.maxBytes` of a template that has none, or that is unknown: 256 MiB. */
+/** `archive.maxBytes` if the template has none, or does not exist: 256 MiB. */
 export const defaultArchiveMaxBytes = 256 * 2 ** 20;
 
-/** A tebibyte. */
 const maxArchiveBytes = 2 ** 40;
 
-/** Rules, not schema patterns: caches would drop stored templates that Kubernetes keeps. */
+/** CEL rules and no patterns, because caches would drop stored templates that a pattern rejects. */
 const agentRules = [
   {
     rule: '!has(self.credential) || has(self.baseUrl) || has(self.allowedModels)',
@@ -255,12 +254,12 @@ export const sandboxTemplateDefinition: CustomResourceDefinition = {
 
 export const sandboxTemplates = resourceOf<SandboxTemplate>(sandboxTemplateDefinition);
 
-/** The container that runs the agent: the one named agent, else the first. */
+/** The container that runs the agent: the one with the name `agent`, or else the first. */
 export function agentContainerOf(template: Pick<SandboxTemplate, 'spec'>) {
   const containers = template.spec.podTemplate.spec?.containers ?? [];
   return containers.find(({ name }) => name === 'agent') ?? containers[0];
 }
 
-/** How conversations are archived; defaults for absent fields or an unknown template. */
+/** The rules of the archive, with defaults for absent fields or an unknown template. */
 export const archiveRulesOf = (template: Pick<SandboxTemplate, 'spec'> | undefined): ArchiveRules =>
   template?.spec.archive ?? { enabled: true, maxBytes: defaultArchiveMaxBytes };

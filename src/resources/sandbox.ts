@@ -162,31 +162,31 @@ export type SandboxState = z.output<typeof sandboxStatusSchema>;
 export type Sandbox = CustomObject<SandboxSpec, SandboxState>;
 
 export const SandboxCondition = {
-  /** The quota grants a slot. Only the admission controller writes it. */
+  /** The quota grants a slot. Only the admission controller writes this condition. */
   admitted: 'Admitted',
-  /** The agent has answered and has its keys. */
+  /** The agent answers and has its keys. */
   agentReady: 'AgentReady',
-  /** The sandbox is usable: all conditions above are true and the pod exists. */
+  /** The sandbox is usable: the conditions above are true, and the pod exists. */
   ready: 'Ready',
   /**
-   * The sandbox can't start, and no retry will help. Only the sandbox controller writes it. Final
-   * for a sandbox that has never run; for one that has, the controller removes it once a person
-   * requests the sandbox again (see `isResumedAfterFailure`).
+   * The sandbox can not start, and no retry can succeed. Only the sandbox controller writes this
+   * condition, which is final for a sandbox that has never run. For any other sandbox, the
+   * controller removes it once a person requests the sandbox again (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
-  /** The owner, a quota or a time limit keeps the sandbox paused. Written with the phase. */
+  /** The owner, a quota or a time limit keeps the sandbox paused. Changes only with the phase. */
   paused: pausedType,
-  /** The operator is going to delete the sandbox. Present from the announcement on. */
+  /** The operator is going to delete the sandbox. Absent before the announcement. */
   expiring: 'Expiring',
 } as const;
 
-/** Reasons of the conditions, and of `sandbox_status_reason` for REST clients. */
+/** Reasons of conditions, which REST clients read as `sandbox_status_reason`. */
 export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
   /**
-   * Resumed without a message or a run: admitted to a free slot or in place of an idle sandbox, and
-   * never in place of a working agent.
+   * The sandbox was resumed without a message or a run. The sandbox gets a free slot, or that of an
+   * idle sandbox, but never that of a working agent.
    */
   waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',
@@ -198,7 +198,7 @@ export const SandboxReason = {
   waitingForVolume: 'WaitingForVolume',
   waitingForPod: 'WaitingForPod',
   waitingForAgent: 'WaitingForAgent',
-  /** A warm sandbox of a pool whose agent has booted, and waits for the keys of a start. */
+  /** The agent of a warm sandbox has booted, and waits for the keys of a start. */
   warmSandbox: 'Spare',
   podLost: 'PodLost',
   agentSilent: 'AgentSilent',
@@ -206,18 +206,18 @@ export const SandboxReason = {
   deleting: 'Deleting',
 } as const;
 
-/** Whether the sandbox is a warm sandbox of a pool that no start has claimed. */
+/** Whether the sandbox is a warm sandbox, which no start has claimed. */
 export const isWarmSandbox = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';
 
 /** Whether the sandbox was created for a conversation, or claimed by one. */
 export const isMadeForConversation = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
   metadata.ownerReferences?.some(({ kind }) => kind === 'Conversation') === true;
 
-/** Whether an agent of the sandbox has ever had its keys: then its volume may have work. */
+/** Whether an agent of the sandbox has ever received its keys: its work may be in the volume. */
 export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.lastContainerID !== undefined;
 
-/** Value of the annotation, truncated to the length that the status stores. */
+/** Value of `resumeRequestedAnnotation`, truncated to the length that the status stores. */
 export function resumeRequestOf({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined {
   const request = metadata.annotations?.[resumeRequestedAnnotation];
   return request === undefined ? undefined : beginningOf(request, 64);
@@ -246,29 +246,28 @@ export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 
 /**
  * Time of a user's last request to run the sandbox, RFC 3339. A sandbox that a quota, its idleness
- * or its age has paused keeps `spec.replicas: 1`; a value that differs from the one at the time of
- * the pause resumes it, as far as the quota allows.
+ * or its age has paused keeps `spec.replicas: 1`. A value other than the one at the time of the
+ * pause resumes it, as far as the quota allows.
  */
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
 
 /**
- * Generation of the sandbox for which a user requested that the run which their pause interrupted
- * continue. Every later pause creates another generation, so the request ends with it.
+ * Generation of the sandbox in which a user requested that an interrupted run continue. A later
+ * pause changes the generation, and so ends the request.
  */
 export const runRequestedAnnotation = 'conversation-operator.dev/run-requested-in-generation';
 export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
   metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
 
 /**
- * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. An annotation,
- * because a change of the spec would create another generation of the sandbox, which identifies a
- * pause.
+ * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. This is no field
+ * of the spec, because a change of the spec changes the generation, which identifies a pause.
  */
 export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session-key-generation';
 export const maxSessionKeyGeneration = 999_999_999_999_999;
 const generationShape = /^(?:0|[1-9]\d{0,14})$/;
 
-/** Undefined when the annotation is no such number: then no session key is valid. */
+/** Undefined if the annotation is no valid number. Then no session key is valid. */
 export function sessionKeyGenerationOf({
   metadata,
 }: Pick<Sandbox, 'metadata'>): number | undefined {
@@ -276,12 +275,12 @@ export function sessionKeyGenerationOf({
   return generationShape.test(text) ? Number(text) : undefined;
 }
 
-/** Label of the warm sandboxes of a pool and of their pods. */
+/** Label of the warm sandboxes of a pool, and of their pods, with the pool as value. */
 export const poolLabel = 'conversation-operator.dev/pool';
-/** Value of the label: the pool's name; for one over 63 characters its beginning and hash. */
+/** The pool's name; for a name over 63 characters, its beginning and its hash. */
 export const poolLabelValue = (pool: string): string =>
   pool.length <= 63 ? pool : `${pool.slice(0, 30)}-${uuidOf(`pool/${pool}`)}`;
-/** Annotation of a warm sandbox: uid and generation of the template from which it was created. */
+/** Annotation of a warm sandbox: uid and generation of the template that it was made from. */
 export const templateVersionAnnotation = 'conversation-operator.dev/template-version';
 /**
  * Annotation of a sandbox's pod with its owner, for a pod that outlives its sandbox. Empty for the
@@ -289,7 +288,7 @@ export const templateVersionAnnotation = 'conversation-operator.dev/template-ver
  */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 
-/** Labels that every pod and claim of a sandbox carries. */
+/** Labels of every pod and claim of a sandbox. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
 export const managedBySelector = 'app.kubernetes.io/managed-by=conversation-operator';
 export const sandboxLabel = 'conversation-operator.dev/sandbox';

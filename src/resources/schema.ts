@@ -1,25 +1,25 @@
 import { z } from 'zod';
 
 /**
- * Building blocks of the custom resources' schemas. The CRDs contain the fields of `meta` unchanged
- * (`x-kubernetes-*` extensions and descriptions), see crd.ts.
+ * Functions that build the schemas of custom resources. The CRDs contain the fields of `meta`
+ * unchanged (`x-kubernetes-*` extensions and descriptions), see crd.ts.
  */
 
-/** The JSON schema of the values that writers send: defaults are absent. */
+/** The JSON schema of what clients send, in which fields with defaults are optional. */
 export const jsonSchemaOf = (schema: z.ZodType) =>
   z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' });
 
-/** A field with the description that `kubectl explain` shows. */
+/** Gives a field the description that `kubectl explain` shows. */
 export const described = <T extends z.ZodType>(schema: T, description: string): T =>
   schema.meta({ description });
 
-/** The same for a field that may be absent. */
+/** Makes a field optional, with the description that `kubectl explain` shows. */
 export const optional = <T extends z.ZodType>(schema: T, description: string): z.ZodOptional<T> =>
   schema.optional().meta({ description });
 
 export const text = (maxLength: number) => z.string().max(maxLength);
 
-/** A whole number from 0. */
+/** An integer of at least 0. */
 export const count = () => z.int().min(0);
 
 /** A DNS-1123 subdomain: the name of a custom resource, a pod or a claim. */
@@ -30,7 +30,7 @@ export const objectName = () =>
     .max(253)
     .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/);
 
-/** Owner of a resource: a user, a team or a service account of the platform, not of Kubernetes. */
+/** The owner of a resource: a user, team or service account of the platform, not of Kubernetes. */
 export const ownerName = () =>
   z
     .string()
@@ -44,10 +44,9 @@ export const noneOrOwnerName = () =>
     .max(128)
     .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?)?$/);
 
-/** RFC 3339 as a string for zod: Kubernetes validates it, and not every offset is `Z`. */
+/** An RFC 3339 time, which only Kubernetes validates, because not every offset is `Z`. */
 export const timestamp = () => text(40).meta({ format: 'date-time' });
 
-/** Generation of the spec that a controller has acted on. */
 export const observedGeneration = () =>
   optional(count(), 'Generation of the spec that the status describes. Written by the operator.');
 
@@ -65,7 +64,7 @@ interface ValidationRule {
 
 export const validations = (...rules: ValidationRule[]) => ({ 'x-kubernetes-validations': rules });
 
-/** Rules for the parent of immutable fields, which are set, or not, at creation. */
+/** CEL rules for fields that never change, not even from absent to present. */
 export const immutable = (fields: {
   readonly required?: readonly string[];
   readonly optional?: readonly string[];
@@ -75,7 +74,7 @@ export const immutable = (fields: {
     message: `${field} is immutable`,
     fieldPath: `.${field}`,
   })),
-  // fieldPath must name a field of the schema, present or not.
+  // fieldPath has to name a field of the schema, whether the field is present or not.
   ...(fields.optional ?? []).map((field) => ({
     rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
     message: `${field} is immutable`,
@@ -87,16 +86,16 @@ type Check = (value: unknown) => boolean;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /**
- * Whether a value matches a schema. The check reads the JSON schema of the CRD, and is several
- * times as fast as zod because it builds no result: caches call it for every event of a watch. The
- * first call compiles it, which takes some milliseconds.
+ * Returns a function that says whether a value matches a schema. The function uses the JSON schema
+ * of the CRD, and is several times as fast as zod, because it builds no result: caches call it for
+ * every event of a watch. The first call compiles the schema, which takes some milliseconds.
  */
 export function shapeOf(schema: z.ZodType): Check {
   let check: Check | undefined;
   return (value) => (check ??= checkOf(jsonSchemaOf(schema)))(value);
 }
 
-/** Throws for a type that no kind of this group has. The API server evaluates the rules in CEL. */
+/** Throws for a type that no kind of this group has. Only the API server evaluates CEL rules. */
 function checkOf(schema: JsonSchema | boolean): Check {
   if (typeof schema === 'boolean') return () => schema;
   if (schema.enum !== undefined) {
@@ -160,7 +159,7 @@ function stringCheck({ minLength = 0, maxLength = Infinity, pattern = '' }: Json
     (pattern === '' || expression.test(value));
 }
 
-/** Counts code points, as zod and the API server do, not UTF-16 code units. */
+/** Counts code points, as zod and the API server do, instead of UTF-16 code units. */
 function hasLength(text: string, min: number, max: number): boolean {
   const { length: units } = text;
   if (units < min) return false;

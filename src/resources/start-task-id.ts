@@ -1,4 +1,4 @@
-/** Version and variant bits of an id stay: XOR of a UUID with this mask is a UUID. */
+/** The mask does not change the version and variant bits, so that the XOR of a UUID is a UUID. */
 const mask = '6f1d2a84c3b70e59158fd06b72a4e913';
 
 const xor = (hex: string): string =>
@@ -7,8 +7,8 @@ const xor = (hex: string): string =>
   ).join('');
 
 /**
- * The id of a conversation's start task. The inverse is `conversationIdOfStartTask`: either leads
- * to the resource without an index.
+ * The id of a conversation's start task. Its inverse is `conversationIdOfStartTask`, so that either
+ * id identifies the resource without an index.
  */
 export const startTaskIdOf = (conversationId: string): string => xor(conversationId);
 export const conversationIdOfStartTask = (startTaskId: string): string => xor(startTaskId);

@@ -23,7 +23,6 @@ import {
 import { firstWords } from '../resources/plain-text.ts';
 import { resultDetailOf } from '../resources/run-result.ts';
 
-/** Reasons of the condition Ready. */
 export const ReadyReason = {
   sandboxRunning: 'SandboxRunning',
   starting: 'Starting',
@@ -34,7 +33,7 @@ export const ReadyReason = {
   sandboxMissing: 'SandboxMissing',
 } as const;
 
-/** Reason of the condition Finished while it is False. */
+/** Reason of the condition Finished if the condition is False. */
 export const activeReason = 'Active';
 
 const sandboxReasons: Readonly<Record<SandboxStatus, string>> = {
@@ -76,7 +75,7 @@ export function readyCondition(status: ConversationStatus): ConditionUpdate {
       );
 }
 
-/** The condition Finished. Its transition time is when the operator saw the end. */
+/** The condition Finished, whose transition time is when the operator saw the end. */
 export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
   const reason = finishedReasonOf(conversation);
   const detail =
@@ -95,7 +94,6 @@ export function finishedCondition(conversation: ConversationMessages): Condition
   );
 }
 
-/** Reasons of the condition WaitingForApproval. */
 export const WaitingForApprovalReason = {
   toolCall: 'ToolCall',
   answered: 'Answered',
@@ -103,7 +101,7 @@ export const WaitingForApprovalReason = {
   answerLost: 'AnswerLost',
 } as const;
 
-/** The condition WaitingForApproval; undefined for an agent that has never asked. */
+/** The condition WaitingForApproval; undefined if the agent has never asked. */
 function waitingForApprovalCondition({
   spec,
   status = {},
@@ -139,9 +137,8 @@ function waitingForApprovalCondition({
 }
 
 /**
- * The status with the fields that derive from its other fields and from the spec: the conditions
- * and the short title. They only change together with other fields, and therefore cause no write of
- * their own.
+ * The status with the conditions and the short title, which follow from other fields and from the
+ * spec. They only change together with other fields, so they cause no write of their own.
  */
 export function withProjection(
   { spec, firstWords: beginning }: Pick<CachedConversation, 'spec' | 'firstWords'>,
@@ -168,9 +165,9 @@ export function withProjection(
 }
 
 /**
- * Whether a conversation of an earlier version is over without the condition Finished, the start of
- * its retention. The other fields of the projection wait for the next write, so that an upgrade
- * does not write every stored conversation at once.
+ * Whether a stored conversation is over and lacks the condition Finished, from which its retention
+ * counts. Other fields that `withProjection` adds wait for the next write, so that an upgrade does
+ * not write every stored conversation at once.
  */
 export const lacksFinishedCondition = (conversation: ConversationMessages): boolean =>
   findCondition(conversation.status?.conditions, ConversationCondition.finished) === undefined &&

@@ -10,7 +10,7 @@ import {
   type SandboxState,
 } from '../resources/sandbox.ts';
 
-/** Reasons of Admitted=False that pause the sandbox for a while, rather than make it wait. */
+/** Reasons of Admitted=False for which a sandbox counts as paused instead of waiting. */
 const pausingReasons: ReadonlySet<string> = new Set([
   SandboxReason.quota,
   SandboxReason.idle,
@@ -21,8 +21,8 @@ export const isPausingReason = (reason: string): boolean => pausingReasons.has(r
 
 /**
  * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas`
- * of the spec can change, so a second generation reverts the first. The controller still interrupts
- * the runs from before that pause.
+ * can change in the spec, so a second new generation reverts the first one. The controller still
+ * interrupts the runs from before that pause.
  */
 export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 &&
@@ -30,16 +30,15 @@ export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   metadata.generation - status.observedGeneration >= 2;
 
 /**
- * Maximum difference between the clocks of a gateway and an operator. An older request precedes the
- * failure.
+ * Maximum difference between the clocks of a gateway and an operator, in milliseconds. An older
+ * request was made before the failure.
  */
 const clocksDifferMs = 3_600_000;
 
 /**
- * Whether a person has requested a failed sandbox since its failure: with the annotation, or by
- * turning `spec.replicas` off and on again. The sandbox must have run: a failed start never
- * resumes. One version of the sandbox has all of this, so that every reader of that version agrees,
- * whatever the lag of its cache.
+ * Whether a person has requested a failed sandbox since its failure, by the annotation or by a
+ * change of `spec.replicas` to 0 and back to 1. A sandbox that has never run is not resumed. The
+ * result depends on the sandbox alone, so that all readers of the same version agree.
  */
 export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   const { metadata, spec, status } = sandbox;
@@ -54,11 +53,11 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
   const request = resumeRequestOf(sandbox);
   if (request === undefined || request === status?.observedResumeRequest) return false;
-  // Operators before this rule stored no request with a failure.
+  // The status lacks the request from before the failure, so the times are compared.
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 
-/** Whether the operator still interrupts the runs of a pause, even after a resume. */
+/** Whether the operator still interrupts the runs of a pause, possibly after a resume. */
 export const hasStopToFinish = (sandbox: Sandbox): boolean =>
   sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
 
@@ -69,8 +68,8 @@ export interface SandboxView {
 }
 
 /**
- * Phase, reason and message of a sandbox: a projection of its spec and its conditions. A pause
- * shows as soon as the API server has stored it, before a controller has acted on it.
+ * Phase, reason and message of a sandbox, which follow from its spec and its conditions. A pause is
+ * visible as soon as it is stored, before a controller has acted on it.
  */
 export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
   if (sandbox === undefined)
@@ -123,9 +122,9 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
 }
 
 /**
- * The status with the phase, its reason and the condition Paused, which follow from its other
- * fields. A sandbox of an earlier version gets the condition with the next change of its phase, so
- * that an upgrade does not write every stored sandbox at once.
+ * The status with phase, reason and the condition Paused, which follow from its other fields. A
+ * stored sandbox without that condition gets it with the next change of its phase, so that an
+ * upgrade does not write every stored sandbox at once.
  */
 export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
   const view = viewOfSandbox({ ...sandbox, status });
@@ -142,7 +141,7 @@ export function withView(sandbox: Sandbox, status: SandboxState, now: string): S
   return { ...status, ...view, conditions };
 }
 
-/** Whether the sandbox should have a pod. */
+/** Whether the sandbox is to have a pod. */
 export const shouldRun = (sandbox: Sandbox): boolean =>
   sandbox.metadata.deletionTimestamp === undefined &&
   sandbox.spec.replicas === 1 &&
@@ -150,15 +149,13 @@ export const shouldRun = (sandbox: Sandbox): boolean =>
   !isTrue(sandbox.status?.conditions, SandboxCondition.failed);
 
 /**
- * Whether the sandbox counts against a quota: from its admission until its pod is gone. True
+ * Whether the sandbox counts against a quota, from its admission until its pod is gone. True
  * whenever a pod exists or may be created.
  */
 export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
 
-/**
- * Whether a start may claim the warm sandbox: its agent has booted, and nothing takes its pod away.
- */
+/** Whether a start may claim the warm sandbox: its agent has booted, and its pod stays. */
 export const isReadyWarmSandbox = (sandbox: Sandbox): boolean =>
   isWarmSandbox(sandbox) &&
   shouldRun(sandbox) &&

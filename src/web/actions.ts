@@ -3,7 +3,7 @@ import { newKey, requestOf } from './draft.ts';
 import { sandboxIdOf } from './facts.ts';
 import type { Row } from './row.ts';
 
-/** The state of an accepted action is forgotten after this time without news. */
+/** Delay before the label of an accepted action disappears. */
 const settleMs = 10_000;
 
 async function perform(row: Row, label: string, request: () => Promise<unknown>): Promise<boolean> {
@@ -29,7 +29,7 @@ const conversationPath = (row: Row): string => `/api/v1/app-conversations/${row.
 export const pause = (row: Row, progress: string): Promise<boolean> =>
   perform(row, progress, () => api.post(`${sandboxPath(row)}/pause`, {}));
 
-/** Ends the run; the sandbox keeps running. */
+/** Stops the agent's run; the sandbox keeps running. */
 export const interrupt = (row: Row, progress: string): Promise<boolean> =>
   perform(row, progress, () => api.post(`${conversationPath(row)}/interrupt`, {}));
 
@@ -40,9 +40,9 @@ export const resume = (row: Row, progress: string): Promise<boolean> =>
     }),
   );
 
-/** Starts a new conversation with the request of a failed start, which only REST has whole. */
+/** Reads the request of a failed start by REST, and starts a new conversation with it. */
 export function startAgain(row: Row, progress: string): Promise<boolean> {
-  // A second attempt after a lost answer starts nothing twice.
+  // A retry after a lost response does not start a second conversation.
   const headers = { 'idempotency-key': newKey() };
   return perform(row, progress, async () => {
     const { conversation_id: _id, ...request } = await requestOf(row.facts.task?.id ?? '');

@@ -2,7 +2,7 @@ import { nextPageOf } from './reading.ts';
 import { learnTime } from './times.ts';
 import type { Problem } from './wire.ts';
 
-/** A request that the service, or the way to it, has refused. The message is for people. */
+/** A request that the gateway has refused, or that has not reached it. The message is for users. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly problem: Partial<Problem>;
@@ -17,12 +17,12 @@ export const messageOf = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'Something in this page has failed. Reload it.';
 
 let isSigningOut = false;
-/** After this call a request without a session is expected, and does not replace the sign-out. */
+/** After this call, a request without a session does not open the sign-in page. */
 export function beginSignOut(): void {
   isSigningOut = true;
 }
 
-/** Leaves for the sign-in, which returns to the present page. */
+/** Opens the sign-in page, which returns to the current page. */
 export function signIn(): void {
   if (isSigningOut) return;
   const here = location.pathname + location.search;
@@ -36,7 +36,7 @@ interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Rejects with an ApiError; without a session, the page leaves for the sign-in. */
+/** Rejects with an ApiError. Without a session, opens the sign-in page. */
 async function respond(
   method: string,
   path: string,
@@ -69,18 +69,18 @@ const call = async (method: string, path: string, options?: CallOptions): Promis
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** The `page_id` of the next page; undefined at the end. */
+  /** The `page_id` of the next page; undefined on the last page. */
   readonly next: string | undefined;
 }
 
-/** The service checks its answers against its schemas, so a type states what an answer is. */
+/** The gateway validates its responses, so the page does not check them against the types. */
 export const api = {
   get: async <T>(path: string, query: CallOptions['query'], signal?: AbortSignal): Promise<T> =>
     (await call('GET', path, {
       ...(query === undefined ? {} : { query }),
       ...(signal === undefined ? {} : { signal }),
     })) as T,
-  /** A list whose header Link names the next page. */
+  /** Reads a list whose Link header names the next page. */
   getPage: async <T>(path: string, query: NonNullable<CallOptions['query']>): Promise<Page<T>> => {
     const { answer, headers } = await respond('GET', path, { query });
     return { items: answer as readonly T[], next: nextPageOf(headers.get('link')) };

@@ -6,30 +6,30 @@ import type { GitChange, GitDiff } from './wire.ts';
 export const absolutePath = (folder: string, path: string): string =>
   `${folder.replace(/\/+$/, '')}/${path}`;
 
-/** The address of the bytes of a file, below that of its conversation. */
+/** The URL of the content of a file; `conversation` is the URL of the conversation. */
 export const contentAddress = (conversation: string, absolute: string): string =>
   `${conversation}/file/content?file_path=${encodeURIComponent(absolute)}`;
 
 export class ChangedFiles {
-  /** Undefined until they were read once. */
+  /** Undefined until the first read has succeeded. */
   readonly list = signal<readonly GitChange[] | undefined>(undefined);
   readonly isReading = signal(false);
   readonly problem = signal<string | undefined>(undefined);
-  /** Reason why there is nothing to read now; undefined where there may be something. */
+  /** The reason why no changes can be read; undefined if there may be some. */
   readonly absence = signal<string | undefined>(undefined);
-  /** Counts the reads of the list: versions that were read before are outdated. */
+  /** Number of reads of the list. File versions from before the latest read are outdated. */
   readonly revision = signal(0);
   readonly #path: string;
   readonly #folder: string;
   readonly #refresher = new Refresher(() => this.#read());
 
-  /** @param folder The working folder, absolute. */
+  /** `folder` is the absolute path of the working folder. */
   constructor(conversationId: string, folder: string) {
     this.#path = `/api/v1/app-conversations/${conversationId}`;
     this.#folder = folder;
   }
 
-  /** Reads the list. A call during another one makes it read once more. Never rejects. */
+  /** Reads the list. A call during a read causes one more read. Never rejects. */
   refresh(): Promise<void> {
     return this.#refresher.run();
   }
@@ -44,7 +44,7 @@ export class ChangedFiles {
     return contentAddress(this.#path, absolutePath(this.#folder, path));
   }
 
-  /** A list that was read before stays after a failure. */
+  /** After a failure, the list of an earlier read remains. */
   async #read(): Promise<void> {
     this.isReading.value = true;
     try {

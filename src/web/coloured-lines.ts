@@ -1,12 +1,12 @@
 export interface Piece {
   readonly text: string;
-  /** Kind that determines the colour; undefined: none. */
+  /** Determines the colour; undefined for text without a colour. */
   readonly kind?: ColourKind | undefined;
 }
 export type ColourKind = 'keyword' | 'string' | 'comment' | 'number' | 'name';
 export type ColouredLines = readonly (readonly Piece[])[];
 
-/** Maximum characters of a text that gets colours. */
+/** Maximum characters of a text that is coloured. */
 export const maxColoured = 100_000;
 
 export interface ToColour {
@@ -15,7 +15,7 @@ export interface ToColour {
 }
 
 export interface Colouring {
-  /** Lines in colours, character for character; undefined: unknown language, or too many pieces. */
+  /** Keeps every character. Undefined for an unknown language, or for too many pieces. */
   readonly colouredLines: (path: string, text: string) => ColouredLines | undefined;
 }
 

@@ -4,16 +4,16 @@ import { contentOf, Images } from './images.ts';
 import type { Store } from './store.ts';
 import type { StartTask } from './wire.ts';
 
-/** Maximum characters of all images of a start: the service takes bodies of 1 MiB. */
+/** Maximum characters of all images of a start. The gateway accepts bodies of up to 1 MiB. */
 const maxImageCharacters = 900_000;
 
-/** A new key of a request, also where the page has no secure context. */
+/** A new idempotency key. Works without a secure context, unlike `crypto.randomUUID`. */
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
     byte.toString(16).padStart(2, '0'),
   ).join('');
 
-/** The request of an earlier start. Rejects where the start does not exist any more. */
+/** The request of an earlier start. Rejects if the start does not exist any more. */
 export async function requestOf(taskId: string): Promise<StartTask['request']> {
   const path = '/api/v1/app-conversations/start-tasks';
   const [task] = await api.get<readonly (StartTask | null)[]>(path, { ids: taskId });
@@ -41,10 +41,10 @@ export class Draft {
   readonly isSending = signal(false);
   readonly problem = signal<string | undefined>(undefined);
   readonly images = new Images(maxImageCharacters, this.problem);
-  /** Problems of single fields, by the names of the form. */
+  /** Problems of single fields, by the name of the field. */
   readonly fieldProblems = signal<Readonly<Record<string, string>>>({});
   readonly #store: Store;
-  /** The last request with its key, so that a second attempt starts nothing twice. */
+  /** The last request with its idempotency key, so that a retry starts nothing twice. */
   #sent = { text: '', key: '' };
 
   constructor(store: Store) {
@@ -55,14 +55,14 @@ export class Draft {
     return this[name];
   }
 
-  /** Takes a saved message in the place of another one, or after what a person has written. */
+  /** Replaces a saved message, or appends to a message that the user has written. */
   insert(saved: string, others: readonly { readonly text: string }[]): void {
     const text = this.message.value.trim();
     const isOwn = text !== '' && others.every((other) => other.text !== text);
     this.message.value = isOwn ? `${text}\n\n${saved}` : saved;
   }
 
-  /** Fills the form with an earlier request, whose message and images only REST has. */
+  /** Reads the request of an earlier start by REST, and fills the form with it. */
   async fillFrom(taskId: string): Promise<void> {
     this.problem.value = undefined;
     try {
@@ -90,7 +90,7 @@ export class Draft {
     this.problem.value = undefined;
     await this.images.ready;
     if (this.#isEmpty()) this.problem.value ??= 'Say what the agent should do, or attach an image.';
-    // An image that was to be part of the message may be missing.
+    // After a problem, an image of the message may be missing.
     if (this.problem.value !== undefined) {
       this.isSending.value = false;
       return false;

@@ -13,7 +13,7 @@ import {
 
 interface EntryBase {
   readonly id: string;
-  /** The agent's local time, without a zone; empty where the event has none. */
+  /** The agent's local time without a time zone; empty if the event has no time. */
   readonly time: string;
 }
 export interface MessageEntry extends EntryBase {
@@ -23,12 +23,12 @@ export interface MessageEntry extends EntryBase {
   /** Images as data URLs. */
   readonly images: readonly string[];
 }
-/** lost: the run has ended without a result. apart: the result may be in an event not shown. */
+/** `lost`: the run ended without a result. `apart`: the result may be in a hidden event. */
 export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost' | 'apart';
 export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';
   readonly tool: string;
-  /** One line that says what the tool does. */
+  /** One line that describes the call. */
   readonly summary: string;
   readonly input: string;
   readonly output: string;
@@ -40,16 +40,16 @@ export interface NoticeEntry extends EntryBase {
   readonly text: string;
   readonly isProblem: boolean;
 }
-/** Details that few people read, for instance an event of a kind that this page does not know. */
+/** Details that few users read, such as an event of an unknown kind. */
 export interface FoldedEntry extends EntryBase {
   readonly kind: 'folded';
   readonly name: string;
   readonly text: string;
 }
-/** One event as people read it, or a tool call with its result. */
+/** One event as a user reads it, or a tool call with its result. */
 export type Entry = MessageEntry | ToolEntry | NoticeEntry | FoldedEntry;
 
-/** Maximum UTF-16 units of a text of an entry, so that no event makes the page slow. */
+/** Maximum UTF-16 units of each text of an entry, so that no event makes the page slow. */
 export const maxTextLength = 20_000;
 const maxSummaryLength = 200;
 const maxImages = 20;
@@ -59,7 +59,7 @@ function bounded(text: string): string {
   return more <= 0 ? text : `${text.slice(0, maxTextLength)}\n… ${more} characters more`;
 }
 
-/** Beginning and end of a text: errors are at the end of an output. */
+/** The beginning and the end of a text, because errors are at the end of an output. */
 function ends(text: string): string {
   const more = text.length - maxTextLength;
   if (more <= 0) return text;
@@ -72,7 +72,7 @@ const firstLine = (text: string): string => {
   return line.length <= maxSummaryLength ? line : `${line.slice(0, maxSummaryLength)}…`;
 };
 
-/** Only images that are in the event itself: a request would report the reader to another host. */
+/** Only images inside the event: loading another image would reveal the reader to its host. */
 const contentImages = (content: unknown): readonly string[] =>
   listOf(content)
     .flatMap((part) => listOf(objectOf(part)['image_urls']))
@@ -87,7 +87,7 @@ const baseOf = (event: AgentEvent): EntryBase => ({
   time: textOf(event['timestamp']),
 });
 
-/** No entry for an empty message. */
+/** An empty message has no entry. */
 function messageOf(event: AgentEvent, text: string, content?: unknown): readonly MessageEntry[] {
   const images = contentImages(content);
   if (text.trim() === '' && images.length === 0) return [];
@@ -130,7 +130,7 @@ function toolOf(event: AgentEvent): ToolEntry {
   };
 }
 
-/** Entries of an agent's action: its thoughts, then the tool call or the last message. */
+/** Entries for an agent's action: its thoughts, then the tool call or the last message. */
 function actionEntries(event: AgentEvent): readonly Entry[] {
   const action = objectOf(event['action']);
   const own = { ...event, source: 'agent' };
@@ -144,7 +144,7 @@ function resultOf(event: AgentEvent): Pick<ToolEntry, 'output' | 'state'> | unde
   const observation = objectOf(event['observation']);
   switch (eventKindOf(event)?.result) {
     case 'observed': {
-      // The action of this result is the last message of the agent.
+      // The action of this result is shown as the last message of the agent.
       if (observation['kind'] === 'FinishObservation') return undefined;
       const text = contentText(observation['content']) || textOf(observation['output']);
       const isFailed = observation['is_error'] === true || isFailureCode(observation['exit_code']);
@@ -159,7 +159,7 @@ function resultOf(event: AgentEvent): Pick<ToolEntry, 'output' | 'state'> | unde
   }
 }
 
-/** The texts of a content of the Agent Client Protocol; JSON where it has other parts. */
+/** The texts of a content of the Agent Client Protocol, or JSON if it has other parts. */
 function acpContentText(content: unknown): string {
   const parts = listOf(content).filter((part) => objectOf(part)['type'] !== 'terminal');
   const texts = parts.map((part) => textOf(objectOf(objectOf(part)['content'])['text']));
@@ -171,7 +171,7 @@ const acpStates: ReadonlyMap<string, ToolState> = new Map([
   ['failed', 'failed'],
 ]);
 
-/** A tool call of an agent of the Agent Client Protocol, as an event has its last state. */
+/** A tool call of the Agent Client Protocol. Each event contains the latest state of the call. */
 function acpToolOf(event: AgentEvent): ToolEntry {
   const { title, status, tool_kind: kind, raw_input: input, raw_output: output } = event;
   const command = textOf(objectOf(input)['command']);
@@ -191,7 +191,7 @@ function acpToolOf(event: AgentEvent): ToolEntry {
   };
 }
 
-/** Tool call with the additions of a later event. */
+/** Adds the fields of a later event to a tool call. */
 const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
   id: known.id,
   time: known.time,
@@ -201,7 +201,7 @@ const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
   summary: news.summary === '' ? known.summary : news.summary,
   input: news.input === '' ? known.input : news.input,
   output: news.output === '' ? known.output : news.output,
-  // A call that a person has rejected is reported as one that has failed.
+  // The agent reports a call that a user has rejected as failed.
   state: known.state === 'rejected' || news.state === 'running' ? known.state : news.state,
 });
 
@@ -212,7 +212,7 @@ const folded = (event: AgentEvent, name: string, value: unknown): FoldedEntry =>
   text: bounded(textOf(value) || jsonOf(value)),
 });
 
-/** Entries for changes of an agent's session that a person has to know. */
+/** Entries for changes of the agent's session that a user needs to know. */
 function stateEntries(event: AgentEvent): readonly Entry[] {
   const state = stateKindOf(event);
   const value = state?.valueOf(event['value']);
@@ -251,22 +251,22 @@ function entriesOfOne(event: AgentEvent): readonly Entry[] {
   }
 }
 
-/** Execution states in which no tool call runs. */
+/** Execution statuses in which no tool call runs. */
 const ended: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck', 'idle']);
 
 /**
- * The entries of events, oldest first. Later events of a tool call join its entry; a result whose
- * call is in an older page has an entry of its own. State that only programs read has no entry.
+ * The entries of events, oldest first. Later events of a tool call are added to its entry. A result
+ * has its own entry if its call is on an older page. State that only programs read has no entry.
  */
 export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];
-  /** Indexes of the calls whose result may still come, by their ids. */
+  /** Indexes in `entries` of the calls whose result may still arrive, by call id. */
   const open = new Map<string, number>();
-  /** Adds a state to the entry of its call, or as a new entry. */
+  /** Adds a state to the entry of its call, or adds a new entry. */
   const add = (call: string, news: ToolEntry): void => {
     const place = open.get(call);
     const known = place === undefined ? undefined : entries[place];
-    // An agent may use the id of a call again.
+    // An agent may reuse the id of a call.
     const isOver = known?.kind === 'tool' && (known.state === 'done' || known.state === 'failed');
     const isOther = isOver && news.state === 'running';
     if (place !== undefined && known?.kind === 'tool' && !isOther)
@@ -328,7 +328,7 @@ interface Plan {
 const maxSteps = 100;
 const maxStepLength = 500;
 
-/** States of the Agent Client Protocol and of OpenHands. */
+/** Step states of the Agent Client Protocol and of OpenHands. */
 const states: ReadonlyMap<string, PlanStep['state']> = new Map([
   ['completed', 'done'],
   ['done', 'done'],
@@ -351,7 +351,7 @@ function listIn(event: AgentEvent): unknown {
   return isPlan && textOf(kind).startsWith('TaskTracker') ? tasks : undefined;
 }
 
-/** The plan of the agent, as the last event with a plan has it. */
+/** The plan of the agent, from the last event that contains one. */
 export function planOf(events: readonly AgentEvent[]): Plan {
   const last = events.findLast((event) => Array.isArray(listIn(event)));
   const list = listOf(last && listIn(last)).filter(isEvent);
@@ -362,7 +362,7 @@ const timeOf = (event: AgentEvent): number => Date.parse(textOf(event['timestamp
 const statusOf = (event: AgentEvent): unknown =>
   event['key'] === 'execution_status' ? event['value'] : undefined;
 
-/** Milliseconds that the last run has taken; undefined where the events do not say that. */
+/** Duration of the last run in milliseconds; undefined if the events do not show it. */
 export function lastRunMsOf(events: readonly AgentEvent[]): number | undefined {
   const begin = events.findLastIndex((event) => statusOf(event) === 'running');
   const [first, ...rest] = begin < 0 ? [] : events.slice(begin);

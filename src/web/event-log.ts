@@ -2,31 +2,29 @@ import { signal } from '@preact/signals';
 import type { AgentEvent } from '../agent/event-kinds.ts';
 import { entriesOf, idOf } from './entries.ts';
 
-/** A page of events, newest first unless it was asked for otherwise. */
+/** A page of events, newest first unless requested otherwise. */
 export interface EventPage {
   readonly items: readonly AgentEvent[];
   readonly next_page_id: string | null;
 }
 
-/**
- * @param from `next_page_id` of the page before, or the id of the event that the page begins with.
- */
+/** `from` is the `next_page_id` of the last page, or the id of the first event of the page. */
 export type ReadPage = (
   from: string | undefined,
   order?: 'oldest first' | 'newest first',
 ) => Promise<EventPage>;
 
-/** Adjacent events that do not reach the latest ones: the events in between are not shown. */
+/** Adjacent events apart from the latest ones: the events in between are not shown. */
 export interface Excerpt {
   /** Oldest first. */
   readonly events: readonly AgentEvent[];
-  /** Page id of the older events; null: there are none. */
+  /** Page id of the older events; null if there are none. */
   readonly older: string | null;
-  /** Page id for the next read towards the latest events. */
+  /** Page id of the newer events. */
   readonly newer: string;
 }
 
-/** The id of the entry that shows an event, or of the one before it where no entry does. Pure. */
+/** The id of the entry that shows an event, or else of the entry before it. Pure. */
 export function entryIdOf(events: readonly AgentEvent[], id: string): string | undefined {
   const place = events.findIndex((event) => idOf(event) === id);
   const before = entriesOf(events.slice(0, place)).map((entry) => JSON.stringify(entry));
@@ -35,19 +33,19 @@ export function entryIdOf(events: readonly AgentEvent[], id: string): string | u
   return (changed ?? after.at(-1))?.id;
 }
 
-/** Maximum pages of a refresh; without a known event in them, they replace the shown events. */
+/** Maximum pages of a refresh. If no event in them is known, they replace all shown events. */
 const maxPagesBehind = 5;
 
 /**
- * The events that the page has of one conversation, joined by their ids: the pages may come from
- * its agent and from the archive by turns, while its sandbox is paused and resumed.
+ * The events of one conversation that the page has read, without duplicates. Pages come from the
+ * agent while its sandbox runs, and from the archive while it is paused.
  */
 export class EventLog {
   /** Oldest first. */
   readonly events = signal<readonly AgentEvent[]>([]);
-  /** Page id of the older events; null: there are none; undefined: nothing has arrived yet. */
+  /** Page id of the older events; null if there are none, undefined before the first read. */
   readonly older = signal<string | null | undefined>(undefined);
-  /** Events from an earlier part of the history. At most one excerpt is kept. */
+  /** Events from an earlier part of the history. There is at most one excerpt. */
   readonly excerpt = signal<Excerpt | undefined>(undefined);
   readonly #page: ReadPage;
   readonly #ids = new Set<string>();
@@ -56,7 +54,7 @@ export class EventLog {
     this.#page = page;
   }
 
-  /** Reads what is new. A failure changes nothing. */
+  /** Reads new events. A failure changes nothing. */
   async refresh(): Promise<void> {
     const news: AgentEvent[] = [];
     let from: string | undefined;
@@ -75,8 +73,8 @@ export class EventLog {
       }
       from = next;
     }
-    // Events behind a shown one are older: a page of the archive begins earlier while the archive
-    // lacks the newest events.
+    // Only the events before the first known one are new. While the archive lacks the newest
+    // events, its page begins with older ones.
     const known = news.findIndex((event) => this.#ids.has(idOf(event)));
     const added = this.#unknown(known < 0 ? news : news.slice(0, known));
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
@@ -89,7 +87,7 @@ export class EventLog {
     return this.#ids.has(id);
   }
 
-  /** The adjacent shown events that include this one; undefined where it is not shown. */
+  /** The adjacent shown events that include this one; undefined if it is not shown. */
   runOf(id: string): readonly AgentEvent[] | undefined {
     const runs = [this.excerpt.peek()?.events ?? [], this.events.peek()];
     return runs.find((run) => run.some((event) => idOf(event) === id));
@@ -105,7 +103,7 @@ export class EventLog {
         this.#place([...items.toReversed(), ...excerpt.events], next, excerpt.newer);
       return;
     }
-    // A refresh may have replaced everything meanwhile.
+    // A refresh may have replaced all events during the read.
     if (this.older.peek() !== from) return;
     this.events.value = [...this.#unknown(items).reverse(), ...this.events.peek()];
     this.older.value = next;
@@ -116,7 +114,7 @@ export class EventLog {
     this.#place(items, null, next);
   }
 
-  /** Reads an event that exists, and those before and after it. */
+  /** Reads an existing event, with the events before and after it. */
   async readAround(id: string): Promise<void> {
     const [before, after] = await Promise.all([
       this.#page(id, 'newest first'),
@@ -127,11 +125,11 @@ export class EventLog {
       before.next_page_id,
       after.next_page_id,
     );
-    // The event may be newer than the latest known ones.
+    // The event may be newer than the latest known event.
     if (this.runOf(id) === undefined) await this.refresh();
   }
 
-  /** Reads on after the excerpt, which joins the latest events when it reaches them. */
+  /** Reads the events after the excerpt, which joins the latest events when it reaches them. */
   async readNewer(): Promise<void> {
     const excerpt = this.excerpt.peek();
     if (excerpt === undefined) return;
@@ -140,12 +138,12 @@ export class EventLog {
     this.#place([...excerpt.events, ...items], excerpt.older, next);
   }
 
-  /** Shows events as the excerpt, or joins them to the latest ones where they reach these. */
+  /** Shows events as the excerpt, or joins them to the latest events if they overlap. */
   #place(read: readonly AgentEvent[], older: string | null, newer: string | null): void {
     const seen = new Set<string>();
     const events = read.filter((event) => !seen.has(idOf(event)) && seen.add(idOf(event)));
     const known = events.findIndex((event) => this.#ids.has(idOf(event)));
-    // A source without newer events may have some later: an archive follows its agent.
+    // Even after the last page, newer events may follow: an archive lags behind its agent.
     const last = events.at(-1);
     if (known < 0) {
       this.excerpt.value =

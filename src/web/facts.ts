@@ -1,6 +1,6 @@
 import type { ConversationRecord, SandboxRecord, StartTask } from './wire.ts';
 
-/** Everything known of one conversation; at least one of the first two fields is set. */
+/** The records of one conversation. At least one of `conversation` and `task` is set. */
 export interface Facts {
   readonly conversation?: ConversationRecord | undefined;
   readonly task?: StartTask | undefined;
@@ -10,12 +10,12 @@ export interface Facts {
 const isUnderWay = (task: StartTask | undefined): boolean =>
   task !== undefined && task.status !== 'READY' && task.status !== 'ERROR';
 
-/** The status of the sandbox, also before the stream has brought the record of a new start. */
+/** The status of the sandbox, even before the stream has sent the record of a new start. */
 export function sandboxStatusOf({
   conversation,
   task,
 }: Facts): ConversationRecord['sandbox_status'] {
-  // The sandbox runs before the start in it is over.
+  // The sandbox may run before its start is complete.
   if (conversation?.sandbox_status === 'RUNNING' && isUnderWay(task)) return 'STARTING';
   if (conversation !== undefined) return conversation.sandbox_status;
   return task?.status === 'ERROR' ? 'ERROR' : 'STARTING';
@@ -41,7 +41,7 @@ export const repositoryOf = ({ conversation, task }: Facts): string | undefined 
 export const branchOf = ({ conversation, task }: Facts): string | undefined =>
   conversation?.selected_branch ?? task?.request.selected_branch ?? undefined;
 
-/** The name of the agent that runs, or else its kind. */
+/** The name of the running agent, else its kind. */
 export const agentOf = ({ conversation }: Facts): string | undefined =>
   conversation?.agent_name ?? conversation?.agent_kind;
 
@@ -51,6 +51,6 @@ export const templateOf = ({ sandbox, task }: Facts): string | undefined =>
 export const sandboxIdOf = ({ conversation, task }: Facts): string | undefined =>
   conversation?.sandbox_id ?? task?.sandbox_id ?? undefined;
 
-/** Whether an ERROR is that of the start, which no resume fixes. */
+/** Whether the start has failed, which a resume does not fix. */
 export const isFailedStart = ({ task, sandbox }: Facts): boolean =>
   task?.status === 'ERROR' || sandbox === undefined;

@@ -2,7 +2,7 @@ import { maxColoured, type ColouredLines } from './coloured-lines.ts';
 import { addressOf } from './part.ts';
 import type { GitDiff } from './wire.ts';
 
-/** Maximum time of a text, in a worker: texts can be made that take the library minutes. */
+/** Time limit for the colours of a text in the worker, because some texts take minutes. */
 const timeoutMs = 1_000;
 
 let worker: Worker | undefined;
@@ -27,7 +27,7 @@ function ask(path: string, text: string): Promise<ColouredLines | undefined> {
   });
 }
 
-/** A text in colours; undefined without any, or after the time-out: plain text is readable too. */
+/** The coloured lines of a text; undefined without colours, or after the time limit. */
 export function coloursOfText(
   path: string,
   text: string | null,

@@ -5,7 +5,7 @@ export interface FolderContent {
   readonly files: readonly string[];
 }
 
-/** Content of one folder; '' is the root. Reads nothing below, so that deep paths cost no more. */
+/** The direct content of one folder; '' is the root. Deeper folders are not read. */
 export function contentOf(paths: readonly string[], folder: string): FolderContent {
   const start = folder === '' ? '' : `${folder}/`;
   const folders = new Set<string>();
@@ -20,7 +20,7 @@ export function contentOf(paths: readonly string[], folder: string): FolderConte
   return { folders: [...folders].sort(compare), files: files.sort(compare) };
 }
 
-/** Paths that contain all words of a text, the shortest first. */
+/** Paths that contain all words of a text, shortest first. */
 export function matchingPaths(
   paths: readonly string[],
   text: string,

@@ -13,14 +13,14 @@ export const noFilter: Filter = { text: '', group: '', template: '', repository:
 export const isFiltered = ({ text, template, repository }: Filter): boolean =>
   text.trim() !== '' || template !== '' || repository !== '';
 
-/** The filter as the query of an address: `?q=login&group=working`; empty without one. */
+/** The filter as a URL query, such as `?q=login&group=working`; empty without a filter. */
 export function searchOf({ text, group, template, repository }: Filter): string {
   const fields = Object.entries({ q: text.trim(), group, template, repository });
   const query = new URLSearchParams(fields.filter(([, value]) => value !== ''));
   return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
-/** The filter that an address names, without an unknown group. */
+/** The filter in a URL query. An unknown group is ignored. */
 export function filterOf(search: string): Filter {
   const query = new URLSearchParams(search);
   const named = query.get('group');
@@ -32,7 +32,7 @@ export function filterOf(search: string): Filter {
   };
 }
 
-/** The lower-case text in which a search finds a conversation. */
+/** The lower-case text that a search looks in. */
 export const searchTextOf = (facts: Facts): string =>
   [
     titleOf(facts),
@@ -52,7 +52,7 @@ export interface Searchable {
   readonly facts: Facts;
 }
 
-/** A predicate for everything but the group. Every part of the text has to be found. */
+/** Matches everything but the group. All words of the text must be found. */
 export function matcherOf({ text, template, repository }: Filter): (row: Searchable) => boolean {
   const parts = text.toLowerCase().split(/\s+/).filter(Boolean);
   return ({ searchText, facts }) =>

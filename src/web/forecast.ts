@@ -2,7 +2,7 @@ import type { QuotaRecord } from './wire.ts';
 
 export type TitleOf = (id: string) => string | undefined;
 
-/** The conversations that a start would pause, by title; undefined where it pauses none. */
+/** The titles of the conversations that a start would pause; undefined if there are none. */
 export function pausedTitles(
   { next_start: next }: QuotaRecord,
   titleOf: TitleOf,
@@ -21,8 +21,8 @@ const ordinal = (position: number): string =>
   `${position}${endings[ordinals.select(position)] ?? 'th'}`;
 
 /**
- * Position of a waiting sandbox among those of its owner, the quota that holds it, and what frees
- * the next slot; undefined where the record does not name the sandbox.
+ * Position of a waiting sandbox in the queue of its owner, the full quota, and how the next slot
+ * becomes free; undefined if the record does not name the sandbox.
  */
 export function placeOf(
   { queue, waiting, quotas, active }: QuotaRecord,
@@ -30,7 +30,7 @@ export function placeOf(
 ): string | undefined {
   const position = queue.indexOf(sandboxId) + 1;
   if (position === 0) return undefined;
-  // A full limit of the owner is named rather than a full limit of all owners.
+  // A full quota of the owner is named before a full quota of all owners.
   const allFull = quotas.filter((quota) => quota.active >= quota.limit);
   const full = allFull.find(({ scope }) => scope === 'Owner') ?? allFull[0];
   const place = `${ordinal(position)} of ${waiting}${full === undefined ? '' : `, quota ${full.name}`}.`;

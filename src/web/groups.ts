@@ -18,11 +18,11 @@ const waitingReasons: ReadonlySet<string | null | undefined> = new Set([
   'waiting-for-idle-sandbox',
 ]);
 
-/** Whether the last answer of a person had no effect, and no run has begun since. */
+/** Whether the last answer of a user had no effect, and no run has begun since. */
 const lacksAnswer = (conversation: Facts['conversation']): boolean =>
   conversation !== undefined && conversation.lost_answer !== null;
 
-/** Pills of runs that are over and have a result that a person has to know of. */
+/** Labels for ended runs with a result that the user needs to know. */
 const resultPills: Readonly<Record<string, PillText>> = {
   'tool-failed': { icon: 'alert', label: 'Tool failed' },
   'model-not-configured': { icon: 'alert', label: 'No model' },
@@ -39,7 +39,7 @@ function groupOfRun({ conversation }: Facts): Group {
     case 'stuck':
     case 'error':
       return 'needs-you';
-    // The run was stopped, or waits after a resume: the sandbox runs, and can still be paused.
+    // The run is stopped, or waits after a resume, while the sandbox runs.
     case 'paused':
     case 'finished':
     case 'idle':
@@ -53,7 +53,7 @@ function groupOfRun({ conversation }: Facts): Group {
   }
 }
 
-/** Whether an agent waits for an answer, also one whose sandbox is paused. */
+/** Whether an agent waits for an answer, even if its sandbox is paused. */
 const isAsking = ({ conversation }: Facts): boolean =>
   conversation !== undefined && conversation.pending_approval !== null;
 
@@ -91,7 +91,7 @@ const runPills: Readonly<Record<string, PillText>> = {
   idle: { icon: 'idle', label: 'Idle' },
 };
 
-/** Statuses of an agent that waits for its owner where an answer was lost. */
+/** Statuses of an agent that waits for its owner after an answer was lost. */
 const atRest: ReadonlySet<unknown> = new Set(['finished', 'idle', 'paused']);
 
 export function pillOf(facts: Facts): PillText {

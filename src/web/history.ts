@@ -5,7 +5,7 @@ import { Refresher } from './reading.ts';
 import { isEvent, type AgentEvent } from '../agent/event-kinds.ts';
 import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
 
-/** Answer of an agent, which the service forwards unchanged. */
+/** The response of an agent, which the gateway forwards unchanged. */
 interface Answer {
   readonly items?: unknown;
   readonly next_page_id?: unknown;
@@ -23,7 +23,7 @@ export interface Lookup {
   readonly retry?: () => void;
 }
 
-/** Calls whose result may be between an excerpt and the latest events, without the state `lost`. */
+/** Marks running calls as `apart`, because their result may be in events that are not shown. */
 const withoutResults = (entries: readonly Entry[]): readonly Entry[] =>
   entries.map((entry) =>
     entry.kind === 'tool' && entry.state === 'running' ? { ...entry, state: 'apart' } : entry,
@@ -38,25 +38,25 @@ export class History {
   readonly excerptEntries = computed(() =>
     withoutResults(entriesOf(this.excerpt.value?.events ?? [])),
   );
-  /** Page id of the events older than all that are shown; null: there are none. */
+  /** Page id of the events before all shown events; null if there are none. */
   readonly older = computed(() => {
     const excerpt = this.excerpt.value;
     return excerpt === undefined ? this.#log.older.value : excerpt.older;
   });
-  /** Number of events between the excerpt and the latest ones; undefined where it is unknown. */
+  /** Number of events between the excerpt and the latest events; undefined if unknown. */
   readonly hidden = signal<number | undefined>(undefined);
-  /** The button whose page is being read. */
+  /** The button whose request is in progress. */
   readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
-  /** Reason why there are no further events to read; undefined where there may be some. */
+  /** The reason why no events can be read; undefined if there may be some. */
   readonly absence = signal<string | undefined>(undefined);
-  /** Entry to scroll to; undefined once the list has done so. */
+  /** The entry to scroll to; undefined after the list has scrolled. */
   readonly target = signal<Target | undefined>(undefined);
   readonly lookup = signal<Lookup | undefined>(undefined);
-  /** Address of the record and all events as a ZIP archive. */
+  /** URL of a ZIP archive with the record and all events. */
   readonly downloadPath: string;
   readonly #path: string;
-  /** The event of the last call of `show`, and the end of that call. */
+  /** Event id of the last call of `show`; `#showing` resolves when that call has ended. */
   #wanted: string | undefined;
   #showing = Promise.resolve();
   readonly #refresher = new Refresher(() => this.#attempt(() => this.#refresh()));
@@ -66,7 +66,7 @@ export class History {
     this.downloadPath = `/api/v1/app-conversations/${conversationId}/download`;
   }
 
-  /** Reads what is new. A call during another one makes it read once more. */
+  /** Reads new events. A call during a read causes one more read. */
   refresh(): Promise<void> {
     return this.#refresher.run();
   }
@@ -86,7 +86,7 @@ export class History {
     });
   }
 
-  /** Reads on in the excerpt, and goes to the first event of what it has read. */
+  /** Reads the events after the excerpt, and goes to the first new entry. */
   loadNewer(): Promise<void> {
     return this.#load('newer', async () => {
       const count = this.excerptEntries.peek().length;
@@ -96,7 +96,7 @@ export class History {
     });
   }
 
-  /** Goes to an event's entry, loaded or not. The last call wins. Never rejects: see `lookup`. */
+  /** Goes to an event's entry. The last call wins. Never rejects: `lookup` reports failures. */
   show(id: string, takesFocus = true): Promise<void> {
     const before = this.#showing;
     this.#wanted = id;
@@ -107,7 +107,7 @@ export class History {
     return this.#showing;
   }
 
-  /** Number of events, of all or of those in a part of time. */
+  /** Number of all events, or of those that match the query. */
   count(query: Readonly<Record<string, string>> = {}, signal?: AbortSignal): Promise<number> {
     return api.get<number>(`${this.#path}/count`, query, signal);
   }
@@ -133,7 +133,7 @@ export class History {
     try {
       if (this.#log.runOf(id) === undefined) {
         this.lookup.value = { text: 'Searching for the event…' };
-        // The latest events come first, since an excerpt joins them where it reaches them.
+        // Reads the latest events first, because the excerpt joins them if they overlap.
         if (this.events.peek().length === 0) await this.refresh();
       }
       if (this.#log.runOf(id) === undefined) {
@@ -159,7 +159,7 @@ export class History {
     if (this.events.peek()[0] !== first) await this.#measure();
   }
 
-  /** Counts the events between the excerpt and the latest ones by their times. */
+  /** Counts the events between the excerpt and the latest events, by their timestamps. */
   async #measure(): Promise<void> {
     const excerpt = this.excerpt.peek();
     this.hidden.value = undefined;
@@ -179,7 +179,7 @@ export class History {
     await this.#measure();
   }
 
-  /** Never rejects. The events that are shown already stay after a failure. */
+  /** Never rejects. After a failure, the shown events remain. */
   async #attempt(read: () => Promise<void>): Promise<void> {
     try {
       await read();
@@ -195,7 +195,7 @@ export class History {
 
 interface PageOptions {
   readonly order?: 'oldest first' | 'newest first' | undefined;
-  /** 1 to 100. */
+  /** From 1 to 100. */
   readonly limit?: number;
   readonly signal?: AbortSignal;
 }
@@ -212,7 +212,7 @@ const absences: Readonly<Record<string, string>> = {
   'archive-expired': 'The history was deleted, because its retention was over.',
 };
 
-/** The sentence for a conversation without events to read; undefined for every other failure. */
+/** The reason why a conversation has no readable events; undefined for other errors. */
 function absenceOf(error: unknown): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const { code = '' } = error.problem;

@@ -3,18 +3,18 @@ import { entriesOf, idOf, maxTextLength, type Entry } from './entries.ts';
 
 export interface Hit {
   readonly id: string;
-  /** The text around the first match, and the match as the event has it. */
+  /** The text around the first match, and the match as the event contains it. */
   readonly before: string;
   readonly match: string;
   readonly after: string;
-  /** Whether the entry of the event shows the match; an entry shows a part of a long text. */
+  /** Whether the event's entry shows the match. An entry shows only a part of a long text. */
   readonly isShown: boolean;
 }
 
-/** Maximum characters of a hit on each side of its text. */
+/** Maximum characters of `before` and of `after`. */
 const maxAround = 60;
 
-/** Finds a text literally, whatever its case. */
+/** Matches a text literally, ignoring case. */
 export const patternOf = (text: string): RegExp =>
   new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
 
@@ -23,11 +23,11 @@ export interface Surroundings {
   readonly after: string;
 }
 
-/** Maximum characters that are compared on each side, without white space. */
+/** Maximum characters to compare on each side, without white space. */
 const maxCompared = 40;
 const squeezed = (text: string): string => text.replaceAll(/[\s…]+/g, '');
 
-/** Number of characters that are the same from the beginning, or with -1 from the end. */
+/** Number of equal characters from the beginning, or from the end if `step` is -1. */
 function commonLength(one: string, other: string, step: 1 | -1): number {
   const at = (text: string, place: number) => text.at(step === 1 ? place : -1 - place);
   let length = 0;
@@ -36,7 +36,7 @@ function commonLength(one: string, other: string, step: 1 | -1): number {
   return length;
 }
 
-/** Index of the match whose surroundings are most alike; the first of equal ones. Pure. */
+/** Index of the match with the most similar surroundings; the first of equal ones. Pure. */
 export function closestPlace(near: Surroundings, places: readonly Surroundings[]): number {
   const scores = places.map(
     ({ before, after }) =>
@@ -46,7 +46,7 @@ export function closestPlace(near: Surroundings, places: readonly Surroundings[]
   return scores.indexOf(Math.max(...scores));
 }
 
-/** The text before and after a text in a snippet of a search. Pure. */
+/** The parts of a search snippet before and after the text. Pure. */
 export function surroundingsIn(snippet: string, text: string): Surroundings {
   const found = wordsPattern(text).exec(snippet);
   if (found === null) return { before: '', after: '' };
@@ -54,7 +54,7 @@ export function surroundingsIn(snippet: string, text: string): Surroundings {
   return { before: snippet.slice(0, found.index), after: snippet.slice(end) };
 }
 
-/** Finds the words of a text one after the other, whatever their case. */
+/** Matches the words of a text one after the other, ignoring case. */
 export const wordsPattern = (text: string, flags = ''): RegExp =>
   new RegExp(
     text
@@ -70,7 +70,7 @@ const shownTexts = (entry: Entry): readonly string[] => {
   return entry.kind === 'folded' ? [entry.name, entry.text] : [entry.text];
 };
 
-/** All texts in a value but images. */
+/** All strings in a value, except images. */
 function* textsIn(value: unknown): Generator<string> {
   if (typeof value === 'string') {
     if (!value.startsWith('data:')) yield value;
@@ -91,7 +91,7 @@ function placeIn(text: string, pattern: RegExp): Omit<Hit, 'id' | 'isShown'> | u
   };
 }
 
-/** Pure. The first match in an event that has an entry; undefined without one. */
+/** The first match in an event; undefined if there is none, or if the event has no entry. Pure. */
 export function hitIn(event: AgentEvent, pattern: RegExp): Hit | undefined {
   const id = idOf(event);
   const texts = entriesOf([event]).flatMap(shownTexts);

@@ -4,15 +4,15 @@ export interface Attachment {
   readonly name: string;
   /** The image as a data URL. */
   readonly url: string;
-  /** Whether the image is smaller than its file. */
+  /** Whether the image was scaled down to a smaller JPEG. */
   readonly isScaled?: boolean;
 }
 
-/** Maximum pixels of the longer side: models scale larger images down themselves. */
+/** Maximum pixels of the longer side. Models scale larger images down themselves. */
 const maxSide = 1_568;
-/** Maximum characters of one data URL, which the service takes. */
+/** Maximum characters of one data URL that the gateway accepts. */
 const maxUrlCharacters = 262_144;
-/** Minimum characters in which a scaled image still shows something. */
+/** Minimum characters of a data URL, because a smaller image shows nothing. */
 const minUrlCharacters = 8_000;
 const maxImages = 20;
 
@@ -25,8 +25,8 @@ const readAsDataUrl = (file: File): Promise<string> =>
   });
 
 /**
- * The image as a JPEG, which every browser writes and every model reads, so small that its data URL
- * has at most `maxCharacters`. Rejects where the browser can not read the file.
+ * The image as a JPEG whose data URL has at most `maxCharacters`. Every browser writes JPEG, and
+ * every model reads it. Rejects if the browser can not read the file.
  */
 async function scaledDown(file: File, maxCharacters: number): Promise<string> {
   const bitmap = await createImageBitmap(file);
@@ -38,7 +38,7 @@ async function scaledDown(file: File, maxCharacters: number): Promise<string> {
     const context = canvas.getContext('2d');
     if (context === null) throw new Error('The browser has no canvas.');
     context.imageSmoothingQuality = 'high';
-    // A JPEG has no transparency, which would become black.
+    // JPEG has no transparency: transparent pixels would become black.
     context.fillStyle = '#fff';
     context.fillRect(0, 0, canvas.width, canvas.height);
     context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
@@ -47,28 +47,28 @@ async function scaledDown(file: File, maxCharacters: number): Promise<string> {
   }
 }
 
-/** The content objects of a message; none where it is empty. */
+/** The content objects of a message; none for an empty message. */
 export const contentOf = (text: string, images: readonly Attachment[]): readonly object[] => [
   ...(text.trim() === '' ? [] : [{ type: 'text', text }]),
   ...(images.length === 0 ? [] : [{ type: 'image', image_urls: images.map(({ url }) => url) }]),
 ];
 
-/** Images of one message. The service stores them in the message, so that their size is limited. */
+/** Images of one message. The gateway stores them in the message, so their size is limited. */
 export class Images {
   readonly list = signal<readonly Attachment[]>([]);
   readonly isReading = signal(false);
-  /** Resolves once all files are read; never rejects. */
+  /** Resolves when all files are read. Never rejects. */
   ready: Promise<void> = Promise.resolve();
   readonly #maxCharacters: number;
   readonly #problem: Signal<string | undefined>;
 
-  /** `maxCharacters`: of all data URLs together. `problem` gets the reasons of refused files. */
+  /** `maxCharacters` limits all data URLs together. `problem` gets the reasons of refused files. */
   constructor(maxCharacters: number, problem: Signal<string | undefined>) {
     this.#maxCharacters = maxCharacters;
     this.#problem = problem;
   }
 
-  /** Attaches images, after those of earlier calls. */
+  /** Attaches images after those of earlier calls. */
   attach(files: readonly File[]): Promise<void> {
     this.ready = this.ready.then(async () => {
       this.isReading.value = true;
@@ -83,7 +83,7 @@ export class Images {
     this.list.value = this.list.value.filter((other) => other !== image);
   }
 
-  /** Adds an image, which gets an even share of the free characters; some stay for later images. */
+  /** Adds an image with an even share of the free characters. Some stay free for later images. */
   async #add(file: File, filesLeft: number): Promise<void> {
     const used = this.list.value.reduce((sum, { url }) => sum + url.length, 0);
     const share = Math.min(maxUrlCharacters, (this.#maxCharacters - used) / (filesLeft + 0.5));

@@ -20,7 +20,7 @@ export class Entry<T> {
   }
 }
 
-/** The keys of the owner, or those of every owner, page by page. */
+/** The API keys of the owner, or of every owner, read page by page. */
 export class KeyList {
   readonly rows = signal<readonly KeyRow[] | undefined>(undefined);
   readonly next = signal<string | undefined>(undefined);
@@ -41,7 +41,6 @@ export class KeyList {
 
   more = (): Promise<void> => this.#read(() => this.#add(this.rows.peek() ?? [], this.next.peek()));
 
-  /** Revokes a key; its row disappears once the service has done so. */
   revoke = async (row: KeyRow): Promise<void> => {
     const label = 'Revoking';
     row.isAsking.value = false;
@@ -53,12 +52,12 @@ export class KeyList {
       row.action.value = { label, problem: messageOf(error), retry };
       return;
     }
-    // Keys that the key has made end with it.
+    // Revoking a key also revokes the keys that it has issued.
     this.rows.value = this.rows.peek()?.filter((other) => other !== row);
     void this.open();
   };
 
-  /** Whether this session ends with a key: with its own, and with those that it depends on. */
+  /** Whether this session's key is the given key, or was issued by it, directly or indirectly. */
   endsSession(id: string): boolean {
     const issuers = new Map(this.rows.value?.map(({ record }) => [record.id, record.issued_by]));
     const passed = new Set<string>();
@@ -71,8 +70,8 @@ export class KeyList {
   }
 
   /**
-   * New key with the scopes of the session, or fewer, valid until an ISO 8601 time or the session's
-   * end. Rejects with an ApiError.
+   * Issues a key with the scopes of the session, or fewer, valid until an ISO 8601 time or the
+   * session's end. Rejects with an ApiError.
    */
   make = async (
     name: string,

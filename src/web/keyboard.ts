@@ -8,7 +8,7 @@ const isTyping = (target: EventTarget | null): boolean =>
 interface Shortcut {
   readonly keys: readonly string[];
   readonly text: string;
-  /** The only page on which the keys act; undefined: all pages. */
+  /** The only page on which the keys act; if undefined, the keys act on all pages. */
   readonly on?: 'home' | 'conversation';
 }
 
@@ -90,7 +90,7 @@ function act(page: PageState, key: string): boolean {
   return true;
 }
 
-/** Escape leaves a field, which keeps its text: a search stays while a person moves in the list. */
+/** Escape leaves a text field and keeps its text, so that a search remains. */
 function leaves({ key, target }: KeyboardEvent): boolean {
   if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
   if (target.closest('dialog, .row') !== null || !isTyping(target)) return false;
@@ -98,10 +98,10 @@ function leaves({ key, target }: KeyboardEvent): boolean {
   return true;
 }
 
-/** Single keys act wherever nothing takes text. The browser opens the focused link on Enter. */
+/** Handles single keys outside of text fields. On Enter, the browser opens the focused link. */
 export function listenToKeys(page: PageState): void {
   addEventListener('keydown', (event) => {
-    // A menu or a question handles Escape itself.
+    // A menu or a question prevents the default of an Escape key that it handles.
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (leaves(event) || (!isTyping(event.target) && act(page, event.key))) event.preventDefault();
   });

@@ -3,33 +3,33 @@ import type { GitChange, GitDiff } from './wire.ts';
 
 /** Maximum lines of a diff that are shown. */
 export const maxRows = 5_000;
-/** Maximum characters of a line that are shown: one line may be a file of 1 MiB. */
+/** Maximum characters of a line that are shown, because one line may be a file of 1 MiB. */
 export const maxLineLength = 2_000;
-/** Maximum time that a comparison may take: the page does not react meanwhile. */
+/** Maximum duration of a comparison, during which the page does not react. */
 const timeoutMs = 500;
 const context = 3;
 
 export interface DiffRow {
-  /** `hunk`: header with the position of the lines below; all others are lines of a file. */
+  /** `hunk`: a header with the position of the lines below it. Other kinds: a line of a file. */
   readonly kind: 'hunk' | 'same' | 'added' | 'removed';
-  /** Line numbers in both versions, where the line is in them. */
+  /** Line numbers in both versions; absent if the version does not have the line. */
   readonly old?: number;
   readonly new?: number;
   readonly text: string;
-  /** Number of characters that the text lacks at its end. */
+  /** Number of characters that are missing at the end of `text`. */
   readonly missing: number;
 }
 
 export interface LineDiff {
-  /** A sentence beside the lines, or in place of them. */
+  /** A sentence that is shown above the lines, or instead of them. */
   readonly note?: string;
   readonly rows: readonly DiffRow[];
-  /** Lines in all, also those that are not shown; undefined where there is nothing to count. */
+  /** Numbers of all lines, including hidden ones; undefined if there is nothing to count. */
   readonly lines?: { readonly added: number; readonly removed: number };
   readonly hidden: number;
 }
 
-/** A hunk of a patch; each line begins with its sign. */
+/** A hunk of a patch. Each line begins with its sign. */
 interface Hunk {
   readonly oldStart: number;
   readonly oldLines: number;
@@ -38,13 +38,13 @@ interface Hunk {
   readonly lines: readonly string[];
 }
 
-/** The old and the new line beside each other; a line that is in one version has none beside it. */
+/** An old and a new line side by side. A line of only one version has none beside it. */
 export interface DiffPair {
   readonly old?: DiffRow;
   readonly new?: DiffRow;
 }
 
-/** Rows of a unified diff as two columns: removed lines are beside the added ones after them. */
+/** Rows of a unified diff in two columns: removed lines are beside the added lines after them. */
 export function pairsOf(rows: readonly DiffRow[]): readonly DiffPair[] {
   const pairs: DiffPair[] = [];
   let removed: DiffRow[] = [];
@@ -72,8 +72,8 @@ export function pairsOf(rows: readonly DiffRow[]): readonly DiffPair[] {
 const only = (note: string): LineDiff => ({ note, rows: [], hidden: 0 });
 
 /**
- * The unified diff of both versions. Pure but for the time that it takes.
- * @param isLive Whether the agent has answered; else a pause has stored the versions.
+ * The unified diff of both versions. Pure, except for its time limit. If `isLive`, the versions
+ * come from the agent, else from the last pause.
  */
 export function lineDiffOf(
   status: GitChange['status'],
@@ -101,10 +101,10 @@ export function lineDiffOf(
   return { ...rowsOf(patch.hunks), ...(note === undefined ? {} : { note }) };
 }
 
-/** The lines of a file that is shown as it is, in the form of a diff without changes. */
+/** The lines of one version of a file, in the form of a diff without changes. */
 export function linesOf(text: string): LineDiff {
   const lines = text.split('\n');
-  // A last line that is empty is the end of the line before.
+  // The last part is empty if the text ends with a line feed.
   if (lines.at(-1) === '') lines.pop();
   const rows = lines.slice(0, maxRows).map((line, index): DiffRow => {
     const shown = line.slice(0, maxLineLength);
@@ -113,7 +113,7 @@ export function linesOf(text: string): LineDiff {
   return { rows, hidden: lines.length - rows.length };
 }
 
-/** Adds the last line feed, which the service leaves out, so that it is never a change. */
+/** Adds the last line feed, which the gateway leaves out, so that it is never a change. */
 const ended = (text: string): string => (text === '' ? '' : `${text}\n`);
 
 function hunksOf(
@@ -163,15 +163,15 @@ const unseen =
   // eslint-disable-next-line no-control-regex -- these are what is to be seen
   /([\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}])/u;
 
-/** Maximum marks of a text, each of which becomes an element. */
+/** Maximum marks of invisible characters in a text; each mark becomes an element. */
 const maxMarks = 50;
 
 const nameOf = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
 /**
- * Parts of a text: each second one is the number of an invisible character, as U+202E, or of a run
- * of the same. In a text with many of them the numbers are a part of the text, in brackets.
+ * Splits a text. Every second part names an invisible character, such as U+202E, or a run of the
+ * same one. Above `maxMarks`, the names are in brackets inside of a single part.
  */
 export function partsOf(text: string): readonly string[] {
   const parts: string[] = [];
@@ -201,10 +201,10 @@ export function partsOf(text: string): readonly string[] {
   return [parts.map((part, index) => (index % 2 === 1 ? `[${part}]` : part)).join('')];
 }
 
-/** Maximum elements of one step, so that the page reacts between two steps; and of all. */
+/** Maximum elements of one step, so that the page reacts between two steps, and of all steps. */
 const [stepWeight, maxWeight] = [1_000, 30_000];
 
-/** An estimate of the elements that a line needs. */
+/** An estimate of the number of elements that a line needs. */
 const weightOf = (text: string): number =>
   /^[\t -~]*$/.test(text) ? 4 : 4 + Math.ceil(text.length / 4);
 
@@ -235,7 +235,7 @@ export interface Commented {
   readonly text: string;
 }
 
-/** A comment as a part of a message: the place, the line as a quotation, and the text. */
+/** A comment as a part of a message: the path, the line number, the quoted line, and the text. */
 export function commentText({ path, line, text }: Commented): string {
   const number = line.new ?? line.old ?? 0;
   const place = line.new === undefined ? `line ${number} before the change` : `line ${number}`;
@@ -243,7 +243,7 @@ export function commentText({ path, line, text }: Commented): string {
   return `\`${path}\`, ${place}:\n> ${line.text}${mark}\n${text}\n`;
 }
 
-/** Turns comments into parts of the next message, where one is possible. */
+/** Turns comments into parts of the next message; undefined if no message is possible. */
 export const commenting = (onMessage: ((text: string) => void) | undefined) =>
   onMessage === undefined
     ? undefined

@@ -6,19 +6,19 @@ import { joinedTexts, writtenIn, type LiveText } from './live-texts.ts';
 import { Refresher } from './reading.ts';
 import type { LiveActivity } from './wire.ts';
 
-/** Delay of the next read after one that has failed. */
+/** Delay before the next read after a failed one. */
 const retryDelayMs = 10_000;
 
-/** Growing texts of one conversation, which no event has yet. */
+/** Growing texts of one conversation, which are not in an event yet. */
 export class Live {
   readonly texts = signal<readonly LiveText[]>([]);
-  /** Milliseconds since the run has begun; null where that is unknown. */
+  /** Milliseconds since the beginning of the run; null if unknown. */
   readonly runMs = signal<number | null>(null);
   readonly #history: History;
   readonly #path: string;
   readonly #refresher = new Refresher(() => this.#read());
   #cursor: string | undefined;
-  /** Events that were known when the texts began. */
+  /** Events that were known at the last read of the texts. */
   #events: readonly AgentEvent[] = [];
   #notBeforeMs = 0;
 
@@ -27,12 +27,12 @@ export class Live {
     this.#history = history;
   }
 
-  /** Reads what is new. Never rejects. */
+  /** Reads new texts. Never rejects. */
   refresh(): Promise<void> {
     return performance.now() < this.#notBeforeMs ? Promise.resolve() : this.#refresher.run();
   }
 
-  /** Forgets everything, because the agent does not work. */
+  /** Removes all texts. Called when no run is in progress. */
   clear(): void {
     batch(() => {
       if (this.texts.peek().length > 0) this.texts.value = [];
@@ -44,9 +44,9 @@ export class Live {
     return this.texts.value.find((each) => each.kind === 'output' && each.call === call);
   }
 
-  /** The last thought and message, unless a later event may have them already. */
+  /** The last thought and message; none if a later event may already contain them. */
   get written(): readonly LiveText[] {
-    // Both signals are read in any case, so that a component follows both.
+    // Reads both signals in every case, so that a component subscribes to both.
     const written = writtenIn(this.texts.value);
     return this.#history.events.value === this.#events ? written : [];
   }
@@ -55,7 +55,7 @@ export class Live {
     try {
       const answer = await api.get<LiveActivity>(this.#path, { after: this.#cursor });
       const { cursor, last_event_id: last, run_ms: runMs } = answer;
-      // An agent without a cursor reports nothing but events.
+      // An agent without a cursor reports only events.
       if (cursor === null) this.#notBeforeMs = Infinity;
       this.#cursor = cursor ?? undefined;
       if (last !== null && !this.#history.has(last)) await this.#history.refresh();
@@ -65,7 +65,7 @@ export class Live {
         this.runMs.value = runMs;
       });
     } catch {
-      // The reads of the events report the failure.
+      // This failure is not shown, because the reads of events report it.
       this.#notBeforeMs = performance.now() + retryDelayMs;
     }
   }

@@ -6,13 +6,13 @@ import { PageContext, PageState } from './page-state.ts';
 import { serviceTime } from './times.ts';
 import { effect } from '@preact/signals';
 
-/** The icon of a tab with a number on it; above 99 a plus. */
+/** A tab icon with a number, which is `99+` above 99. */
 const iconWith = (count: number): string =>
   `data:image/svg+xml,${encodeURIComponent(
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#b3261e"/><text x="16" y="23" font-family="sans-serif" font-size="${count > 9 ? 18 : 22}" font-weight="700" text-anchor="middle" fill="#ffffff">${count > 99 ? '99+' : count}</text></svg>`,
   )}`;
 
-/** Shows the number of conversations that need a person in title, icon and the app's badge. */
+/** Shows the number of conversations that need the user in the title, icon and app badge. */
 function showNumber(page: PageState): void {
   const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
   const plain = icon?.href ?? '';
@@ -20,7 +20,7 @@ function showNumber(page: PageState): void {
     const count = page.store.index.rowsOf('needs-you').length;
     document.title = count === 0 ? page.title.value : `(${count}) ${page.title.value}`;
     if (icon !== null) icon.href = count === 0 ? plain : iconWith(count);
-    // Absent where no app can be installed; a refusal changes nothing that matters.
+    // Absent if no app can be installed. A refusal of the browser has no consequence.
     if ('setAppBadge' in navigator) navigator.setAppBadge(count).catch(() => undefined);
   });
 }

@@ -4,16 +4,15 @@ import { offersOf } from './offers.ts';
 import type { Row } from './row.ts';
 import type { ManyAction } from './selection.ts';
 
-/** Maximum number of requests of one action at a time. */
+/** Maximum concurrent requests of one action. */
 const maxRequests = 4;
 
 interface Kind {
   readonly label: string;
   readonly progress: string;
   readonly done: string;
-  /** The consequences, for one conversation and for several. */
   readonly warning: readonly [one: string, several: string];
-  /** Whether the action applies to a sandbox with all of its conversations. */
+  /** Whether the action applies to a whole sandbox, with all of its conversations. */
   readonly isOfSandbox: boolean;
   readonly fits: (facts: Facts) => boolean;
 }
@@ -65,11 +64,11 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
   },
 };
 
-/** The rows that an action fits. A computed value that reads them follows their states. */
+/** The rows that an action fits. A computed value that reads them subscribes to their states. */
 export const fittingRows = (action: ManyAction, rows: readonly Row[]): readonly Row[] =>
   rows.filter(({ current }) => manyActions[action].fits(current.value));
 
-/** An action and the conversations that it is asked for, each with its group at that time. */
+/** An action and its conversations, each with its group at the time of the question. */
 export interface ManyQuestion {
   readonly action: ManyAction;
   readonly groupsOf: ReadonlyMap<Row, Row['group']>;
@@ -79,7 +78,7 @@ export interface ManyQuestion {
 const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** The question before an action: how many, of which groups, how many hidden, and what follows. */
+/** The question before an action: numbers by group, hidden conversations, and consequences. */
 export function questionFor(
   action: ManyAction,
   rows: readonly Row[],
@@ -115,9 +114,9 @@ export function questionFor(
 }
 
 interface ManyProgress {
-  /** Returns whether the service has accepted the action; otherwise the row's problem says why. */
+  /** Returns whether the gateway has accepted the action; if not, the row shows the problem. */
   readonly act: (row: Row) => Promise<boolean>;
-  /** Whether a row is still the one that the page shows under its id. */
+  /** Whether the page still shows this row under its id. */
   readonly isThere: (row: Row) => boolean;
   readonly onAnswer: (answered: number) => void;
 }
@@ -125,14 +124,13 @@ interface ManyProgress {
 export interface ManyOutcome {
   readonly done: readonly Row[];
   readonly failed: readonly Row[];
-  /** Conversations that have changed since the question, and were left as they are. */
+  /** Conversations that were skipped, because they have changed since the question. */
   readonly changed: readonly Row[];
 }
 
 /**
- * Does what a person has confirmed, with at most four requests at a time. A conversation that has
- * another group than in the question, or that the action fits no more, is left as it is. The reason
- * of a failure is in the row.
+ * Performs a confirmed action with at most four concurrent requests. Skips conversations that the
+ * action does not fit any more, or whose group has changed. A failed row shows the reason.
  */
 export async function performMany(
   { action, groupsOf }: ManyQuestion,
@@ -148,7 +146,7 @@ export async function performMany(
   let answered = 0;
   const work = async () => {
     for (const row of queue) {
-      // The action on one conversation moves those that share its sandbox.
+      // An action on a sandbox moves all of its conversations, so a new group is no reason to skip.
       const isChanged = !isOfSandbox && !isSame(row);
       if (!isThere(row) || !fits(row.facts) || isChanged) changed.push(row);
       else if (await act(row)) done.push(row);

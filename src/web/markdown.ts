@@ -1,11 +1,11 @@
 import { Lexer, type Token, type Tokens } from 'marked';
 
-/** Maximum length of a text that is read as Markdown, in UTF-16 units: longer ones stay texts. */
+/** Maximum UTF-16 units of a text that is parsed as Markdown. Longer texts stay plain. */
 export const maxMarkdownLength = 10_000;
-/** Nested quotes would exhaust the stack of the parser. */
+/** Nested quotes could exhaust the stack of the parser. */
 const deepQuote = /(?:>[ \t]*){20}/;
 
-/** Markdown of GitHub as data, never HTML; undefined for a text whose parts would take too long. */
+/** GitHub's Markdown as tokens, never HTML; undefined for a text that would take too long. */
 export function markdownTokens(text: string): readonly Token[] | undefined {
   if (text.length > maxMarkdownLength || deepQuote.test(text)) return undefined;
   try {
@@ -15,7 +15,7 @@ export function markdownTokens(text: string): readonly Token[] | undefined {
   }
 }
 
-/** The address of a link that a page may open: of http or https; undefined for any other. */
+/** The URL of a link that a page may open (http or https); undefined for any other URL. */
 export function safeAddress(href: string): string | undefined {
   if (!URL.canParse(href)) return undefined;
   const { protocol } = new URL(href);

@@ -10,13 +10,13 @@ export interface Offer {
 
 const answer = { name: 'answer', label: 'Answer', progress: '' } as const;
 
-/** Actions beside the name of a conversation: usually one, at most two. A question comes first. */
+/** Actions for a conversation: usually one, at most two. The answer to a question comes first. */
 export function offersOf(facts: Facts): readonly Offer[] {
   const asks = facts.conversation?.pending_approval != null;
   return asks ? [answer, ...stateOffersOf(facts).slice(0, 1)] : stateOffersOf(facts);
 }
 
-/** A start is repeated from its task, which may be gone. */
+/** A start can be repeated only while its task exists. */
 const again = ({ task }: Facts): readonly Offer[] =>
   task === undefined ? [] : [{ name: 'start-again', label: 'Start again', progress: 'Starting' }];
 

@@ -19,10 +19,10 @@ export interface GroupRows {
   readonly rows: readonly Row[];
 }
 
-/** Minimum length of a text that the service searches for. */
+/** Minimum characters of a text that the gateway searches for. */
 export const minSought = 2;
 
-/** Text that was searched for before the user went back to the same filter. */
+/** The text of the last search, if the URL contains the same text. */
 function soughtBefore(): string | undefined {
   const kept = sessionStorage.getItem('sought');
   const text = new URLSearchParams(location.search).get('q');
@@ -45,40 +45,40 @@ export class PageState {
   readonly selection = new Selection();
   readonly savedFilters = new SavedTexts('filters');
   readonly savedMessages = new SavedTexts('messages');
-  /** The present time of the service; changes every second while the page is visible. */
+  /** The current time of the gateway, updated every second while the page is visible. */
   readonly now = signal(serviceTime());
   /** Id of the row that the keyboard acts on. */
   readonly active = signal<string | undefined>(undefined);
-  /** Text whose matches in the conversations are shown; undefined: none. */
+  /** The text whose matches in the conversations are shown; undefined without a search. */
   readonly sought = signal(soughtBefore());
-  /** The title of the page, without the number of conversations that need a person. */
+  /** The title of the page, without the number of conversations that need the user. */
   readonly title = signal('Conversations');
   readonly isFormOpen = signal(false);
   readonly isHelpOpen = signal(false);
   readonly draft = new Draft(this.store);
-  /** The templates that a start may name; empty until the form has read them. */
+  /** The templates that a start may name; empty until the start form has read them. */
   readonly specs = signal<readonly SandboxSpecRecord[]>([]);
-  /** The role of the session; undefined until the service has said it. */
+  /** Undefined until it has been read. */
   readonly account = signal<Account | undefined>(undefined);
-  /** Whether the service has the official web UI too, whose chats are at /conversations/{id}. */
+  /** Whether the gateway also serves the official web UI, with its chats at /conversations/{id}. */
   readonly hasUi: boolean;
 
   constructor({ hasUi }: { readonly hasUi: boolean }) {
     this.hasUi = hasUi;
-    // Stores the text, so that the way back from a match leads to the other matches.
+    // Stores the text, so that the browser's back button returns to the same matches.
     effect(() => {
       const { value } = this.sought;
       if (value === undefined) sessionStorage.removeItem('sought');
       else sessionStorage.setItem('sought', value);
     });
-    // Runs on each reconnection for as long as the role is unknown.
+    // Runs on each reconnection while the account is unknown.
     effect(() => {
       if (this.stream.state.value.isOpen && this.account.peek() === undefined)
         void this.#readAccount();
     });
   }
 
-  /** The rows that the filter shows, without empty groups. */
+  /** The rows that match the filter, without empty groups. */
   readonly lists = computed((): readonly GroupRows[] => {
     const filter = this.filter.value;
     const matches = isFiltered(filter) ? matcherOf(filter) : undefined;
@@ -91,12 +91,12 @@ export class PageState {
       .filter(({ rows }) => rows.length > 0);
   });
 
-  /** The selected conversations that exist, also where the filter does not show them. */
+  /** The selected conversations that exist, including those that the filter hides. */
   readonly selected = computed((): readonly Row[] =>
     [...this.selection.ids.value].flatMap((id) => this.store.rowOf(id) ?? []),
   );
 
-  /** The conversations that a resume with a run would pause, by title. */
+  /** Titles of the conversations that a resume with a run would pause. */
   readonly resumePauses = computed(() => {
     const quota = this.store.quota.value;
     return quota && pausedTitles(quota, this.store.titleOf);
@@ -114,7 +114,7 @@ export class PageState {
     this.selection.add(this.lists.peek().flatMap(({ rows }) => rows.map(({ id }) => id)));
   }
 
-  /** Moves as `move` does, and selects both the row before and the row after. */
+  /** Calls `move`, and selects both the previous and the new active row. */
   extend(step: 1 | -1): void {
     const before = this.active.peek();
     this.move(step);
@@ -126,7 +126,7 @@ export class PageState {
     if (text.length >= minSought) this.sought.value = text;
   }
 
-  /** Opens the form of a start. Small windows show it with the next frame. */
+  /** Opens the start form. In small windows, the form appears with the next frame. */
   openForm(): void {
     const focus = () => document.getElementById('message')?.focus();
     this.isFormOpen.value = true;
@@ -134,7 +134,7 @@ export class PageState {
     requestAnimationFrame(focus);
   }
 
-  /** Makes another row the active one: the next, or with -1 the one before. */
+  /** Makes the next row the active one, or the previous row if `step` is -1. */
   move(step: 1 | -1): void {
     const rows = this.lists.peek().flatMap((list) => list.rows);
     const present = rows.findIndex(({ id }) => id === this.active.peek());
@@ -142,7 +142,7 @@ export class PageState {
     const id = rows[next]?.id;
     if (id === undefined) return;
     this.active.value = id;
-    // The list always renders the active row; a browser scrolls to what gets the focus.
+    // The list always renders the active row, and the browser scrolls to the focused element.
     requestAnimationFrame(() => document.getElementById(`row-${id}`)?.focus());
   }
 }

@@ -1,7 +1,7 @@
 import { ApiError } from './api.ts';
 
 declare global {
-  /** Global of the build with the exports of all loaded parts, by their names. */
+  /** A global of the build, with the exports of all loaded parts by name. */
   var conversationPage: { readonly parts: Readonly<Record<string, unknown>> };
 }
 
@@ -10,7 +10,7 @@ interface PartFile {
   readonly integrity: string;
 }
 
-/** Chromium's and Firefox's guard against scripts from texts; not every library has its types. */
+/** A browser guard against injected scripts. Some type libraries do not declare it. */
 interface TrustedTypes {
   createPolicy(
     name: string,
@@ -21,7 +21,7 @@ interface TrustedTypes {
 let scripts: Readonly<Record<string, PartFile>> = {};
 let trusted = (src: string): string => src;
 
-/** Sets the parts' addresses, once. Browsers with Trusted Types then load no other scripts. */
+/** Sets the URLs of the parts, once. Browsers with Trusted Types then load no other scripts. */
 export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   scripts = known;
   const sources = new Set(Object.values(known).map(({ src }) => src));
@@ -35,7 +35,7 @@ export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   if (policy !== undefined) trusted = (src) => policy.createScriptURL(src);
 }
 
-/** The address of a script for a worker, as browsers with Trusted Types take it. */
+/** The URL of a script for a worker, as browsers with Trusted Types require it. */
 export const addressOf = (name: string): string => trusted(scripts[name]?.src ?? '');
 
 const loading = new Map<string, Promise<void>>();

@@ -1,10 +1,10 @@
-/** One read at a time: a call during one makes it run once more afterwards. */
+/** Runs one read at a time. A call during a read causes one more read afterwards. */
 export class Refresher {
   readonly #read: () => Promise<void>;
   #running: Promise<void> | undefined;
   #isAskedAgain = false;
 
-  /** @param read Never rejects. */
+  /** `read` must never reject. */
   constructor(read: () => Promise<void>) {
     this.#read = read;
   }
@@ -19,7 +19,7 @@ export class Refresher {
   }
 }
 
-/** The `page_id` of the next page, which the header Link of an answer names. */
+/** The `page_id` of the next page, from the Link header of a response. */
 export function nextPageOf(link: string | null): string | undefined {
   const [, url = ''] = /<([^>]*)>\s*;\s*rel="next"/.exec(link ?? '') ?? [];
   return URL.canParse(url) ? (new URL(url).searchParams.get('page_id') ?? undefined) : undefined;

@@ -1,16 +1,16 @@
-/** Rows of one group, below each other with equal heights. */
+/** The rows of one group, which all have the same height. */
 export interface RowBlock {
   readonly count: number;
   readonly rowHeight: number;
 }
 
-/** Rows `first` to `last - 1` are near the visible part. */
+/** The rows `first` to `last - 1`, which are near the visible part. */
 export interface RowWindow {
   readonly first: number;
   readonly last: number;
 }
 
-/** Visible rows of each block, extended by `overscan`; pixels from the top of the first heading. */
+/** Visible rows of each block, extended by `overscan`. Pixels count from the first heading. */
 export function rowWindows(
   blocks: readonly RowBlock[],
   view: {

@@ -3,20 +3,20 @@ import { createdAtOf, sandboxIdOf, type Facts } from './facts.ts';
 import { searchTextOf, type Searchable } from './filter.ts';
 import { groupOf, type Group } from './groups.ts';
 
-/** An action of a person on one conversation, until the service has confirmed it. */
+/** A user's action on one conversation, until the gateway has confirmed it. */
 export interface ActionState {
   readonly label: string;
-  /** Reason why the service has refused the action; undefined while it is under way. */
+  /** The reason why the gateway has refused the action; undefined during the request. */
   readonly problem?: string;
   readonly retry?: () => void;
 }
 
-/** One conversation of the list. A component that reads `current` follows this one alone. */
+/** One conversation of the list. A component that reads `current` subscribes to this row only. */
 export class Row implements Searchable {
   readonly id: string;
-  /** The order in a group: newest first. Never changes. */
+  /** The order in a group, newest first. Never changes. */
   readonly sortKey: string;
-  /** Group to which the row moves once the list may move; undefined where it is in place. */
+  /** Group to which the row moves when the list is released; undefined if the row stays. */
   readonly mark = signal<Group | 'gone' | undefined>(undefined);
   readonly action = signal<ActionState | undefined>(undefined);
   readonly #facts;
@@ -44,8 +44,8 @@ export class Row implements Searchable {
     this.#facts.value = facts;
     this.searchText = searchTextOf(facts);
     this.group = groupOf(facts);
-    // The news answers an action that the service has accepted. An action that has failed for one
-    // sandbox is not to be tried again with another one.
+    // New facts confirm an accepted action. A failed action stays only while the row has the same
+    // sandbox, because a retry must not apply to another sandbox.
     const isReplaced = before !== undefined && before !== sandboxIdOf(facts);
     if (isReplaced || this.action.peek()?.problem === undefined) this.action.value = undefined;
   }

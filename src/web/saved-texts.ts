@@ -17,7 +17,7 @@ const isSavedText = (value: unknown): value is SavedText =>
   'text' in value &&
   typeof value.text === 'string';
 
-/** Named texts of an owner, in this browser alone. Works in browsers that store nothing, too. */
+/** Named texts of an owner, stored only in this browser. Works in browsers without storage too. */
 export class SavedTexts {
   /** Undefined until the owner is known. */
   readonly items = signal<readonly SavedText[] | undefined>(undefined);
@@ -31,13 +31,13 @@ export class SavedTexts {
   open(owner: string): void {
     this.#key = `${this.#kind} of ${owner}`;
     this.items.value = this.#read();
-    // Another tab has changed the texts.
+    // The browser sends this event when another tab has changed the texts.
     addEventListener('storage', ({ key }) => {
       if (key === this.#key) this.items.value = this.#read();
     });
   }
 
-  /** Saves a text, in the place of one with the same name. Returns why it was not saved. */
+  /** Saves a text, and replaces one with the same name. Returns the reason of a failure. */
   save(name: string, text: string): string | undefined {
     const bytes = new TextEncoder().encode(text).length;
     if (bytes > maxTextBytes)

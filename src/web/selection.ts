@@ -7,9 +7,9 @@ export const isManyKey = (key: string): key is keyof typeof manyKeys =>
 
 export class Selection {
   readonly ids = signal<ReadonlySet<string>>(new Set());
-  /** The action that a key or a button asks for, until the bar of the selection has taken it. */
+  /** The action that a key or a button requests, until the selection bar handles it. */
   readonly wanted = signal<ManyAction | undefined>(undefined);
-  /** The outcome of the last action, which remains when the bar goes with the selection. */
+  /** The outcome of the last action, which remains when the selection bar disappears. */
   readonly outcome = signal('');
 
   toggle(id: string): void {

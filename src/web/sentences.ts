@@ -11,7 +11,7 @@ import { groupOf } from './groups.ts';
 import { ago, since } from './times.ts';
 import type { ConversationRecord, StartTask } from './wire.ts';
 
-/** The stages of a start in their order, with the sentence of each while it lasts. */
+/** The stages of a start in their order. `now` returns the text for a stage in progress. */
 export const startStages = [
   { status: 'WORKING', name: 'Accepted', now: () => 'Accepted' },
   { status: 'WAITING_FOR_SANDBOX', name: 'Sandbox', now: () => 'Waiting for its sandbox' },
@@ -29,11 +29,11 @@ export const startStages = [
   readonly now: (task: StartTask) => string;
 }[];
 
-/** The number of the stage from 0 that a start has reached, also one that has failed. */
+/** Index of the stage that a start has reached, or in which it has failed. */
 export const reachedStage = ({ status, failed_status: failed }: StartTask): number =>
   stageOf(failed ?? status) ?? 0;
 
-/** The number of the present stage from 0; undefined for a start that has failed. */
+/** Index of the current stage; undefined for a start that has failed. */
 function stageOf(status: StartTask['status']): number | undefined {
   const stage = startStages.findIndex((one) => one.status === status);
   return stage < 0 ? undefined : stage;
@@ -41,14 +41,14 @@ function stageOf(status: StartTask['status']): number | undefined {
 
 export interface Around {
   readonly now: number;
-  /** The conversations that a resume would pause, as the quota forecasts; undefined: none. */
+  /** Titles of the conversations that a resume would pause; undefined if there are none. */
   readonly resumePauses?: string | undefined;
   readonly titleOf?: (id: string) => string | undefined;
-  /** Position of a waiting sandbox in the queue, as sentences. */
+  /** The position of a waiting sandbox in the queue, as sentences. */
   readonly placeOf?: (sandboxId: string) => string | undefined;
 }
 
-/** Puts titles in place of the ids by which texts of the service name conversations. */
+/** Replaces the ids of conversations in texts of the gateway by titles. */
 export const withTitles = (text: string, titleOf: Around['titleOf']): string =>
   text.replaceAll(/conversation ([0-9a-f]{32})/g, (all, id: string) => {
     const title = titleOf?.(id);
@@ -94,7 +94,7 @@ const asking = (conversation: Facts['conversation']): string | undefined => {
   return `Asks whether it may ${what} “${approval.title}”`;
 };
 
-/** The numbers of pull requests; those that are over with their state. */
+/** The numbers of pull requests; closed and merged ones with their state. */
 function pullRequestsOf({ pr_number, pull_requests }: ConversationRecord): string {
   const states = new Map(pull_requests.map(({ number, state }) => [number, state]));
   return pr_number
@@ -105,13 +105,13 @@ function pullRequestsOf({ pr_number, pull_requests }: ConversationRecord): strin
     .join(', ');
 }
 
-/** Reason why the last answer had no effect, and what a person can do. */
+/** The reason why the last answer had no effect, and what the user can do. */
 const lost = (conversation: Facts['conversation']): readonly string[] =>
   conversation === undefined || conversation.lost_answer === null
     ? []
     : [conversation.lost_answer.message, 'Send a message to continue'];
 
-/** The last words of the agent, where they say more than the result of its run. */
+/** The last message of the agent, unless the result of the run already says the same. */
 function saidBy({ last_result: result }: ConversationRecord): string | undefined {
   const text = result?.message ?? '';
   return text === '' || result?.reason === 'model-not-configured' ? undefined : `“${text}”`;
@@ -165,7 +165,7 @@ function paused(facts: Facts, around: Around): string {
     conversation?.pending_approval?.notice,
     ...lost(conversation),
     withTitles(cause, around.titleOf),
-    // The detail of a run that waits says nothing more than the question.
+    // While the run asks a question, the status detail only repeats the question.
     asks === undefined ? conversation?.execution_status_detail : undefined,
     conversation?.last_result?.detail,
     conversation && saidBy(conversation),
@@ -173,7 +173,7 @@ function paused(facts: Facts, around: Around): string {
   );
 }
 
-/** One sentence or two: the state, its cause, and how to fix it. */
+/** One or two sentences: the state, its cause, and how to fix it. */
 export function sentenceOf(facts: Facts, around: Around): string {
   switch (sandboxStatusOf(facts)) {
     case 'STARTING':
@@ -197,7 +197,7 @@ export function sentenceOf(facts: Facts, around: Around): string {
   }
 }
 
-/** Whether the agent can get a message, and what the message would do or why there is none. */
+/** Whether a message to the agent is possible: a placeholder for the field, or why not. */
 type Reply =
   | { readonly isPossible: true; readonly placeholder: string }
   | { readonly isPossible: false; readonly why: string };
@@ -205,7 +205,7 @@ type Reply =
 const possible = (placeholder: string): Reply => ({ isPossible: true, placeholder });
 const impossible = (why: string): Reply => ({ isPossible: false, why });
 
-/** Pure. Follows what the service accepts at `send-message`. */
+/** Follows the rules by which the gateway accepts `send-message`. Pure. */
 export function replyOf(facts: Facts): Reply {
   switch (sandboxStatusOf(facts)) {
     case 'RUNNING':
@@ -225,13 +225,13 @@ export function replyOf(facts: Facts): Reply {
 }
 
 export interface Stored {
-  /** recorded: the answer has not reached the agent yet. */
+  /** `recorded`: the answer has not reached the agent yet. */
   readonly state: 'recorded' | 'delivered';
-  /** Effect of the answer where the agent has forgotten its question. */
+  /** The effect of the answer if the agent has forgotten its question. */
   readonly notice: string | null;
 }
 
-/** Pure. The outcome of an answer, and the next step. */
+/** The outcome of an answer, and the next step. Pure. */
 export function outcomeOf(
   { state, notice }: Stored,
   { isRunning }: { readonly isRunning: boolean },

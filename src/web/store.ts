@@ -13,12 +13,12 @@ import type {
   Snapshot,
 } from './wire.ts';
 
-/** The id of the conversation that a sandbox is named after, where there is one. */
+/** The id of the conversation that a sandbox is named after, if it was started with one. */
 const idInName = (sandboxId: string): string => sandboxId.slice('sbx-'.length);
 
 /**
- * Everything that the page knows, by the ids of conversations. Changes of rows reach the index with
- * `settle`, so that a burst of them is one change of the list.
+ * All records of the page, by conversation id. Changed rows reach `index` only in `settle`, so that
+ * many changes at once change the list once.
  */
 export class Store {
   readonly index = new GroupIndex();
@@ -26,21 +26,21 @@ export class Store {
   /** Whether the first snapshot is complete. */
   readonly isFilled = signal(false);
   readonly rows = new Map<string, Row>();
-  /** Changes whenever a row comes or goes. */
+  /** Changes when a row is added or removed. */
   readonly #membership = signal(0);
   readonly #sandboxes = new Map<string, SandboxRecord>();
-  /** A sandbox has an empty set between the deletions of its last conversation and of itself. */
+  /** A sandbox whose last conversation is deleted has an empty set until its own deletion. */
   readonly #rowsBySandbox = new Map<string, Set<Row>>();
-  /** Changes with the sandboxes, and with the sandbox of a row. */
+  /** Changes when a sandbox changes, or when a row gets another sandbox. */
   readonly #occupation = signal(0);
   readonly #unsettled = new Map<Row, Group | undefined>();
-  /** Ids that the snapshot under way has brought. */
+  /** Ids in the snapshot that is being received; undefined outside of a snapshot. */
   #seen: Set<string> | undefined;
 
-  /** Sandboxes that were started without a conversation, and have none; the newest first. */
+  /** Sandboxes that were started without a conversation and have none, newest first. */
   readonly bareSandboxes = computed((): readonly SandboxRecord[] => {
     const { value: _occupation } = this.#occupation;
-    // A snapshot brings sandboxes before conversations.
+    // In a snapshot, sandboxes arrive before conversations.
     if (!this.isFilled.value) return [];
     return [...this.#sandboxes.values()]
       .filter(({ id }) => !this.#rowsBySandbox.has(id) && this.rowOf(idInName(id)) === undefined)
@@ -80,7 +80,7 @@ export class Store {
     this.#seen ??= new Set();
   }
 
-  /** Removes the records that the snapshot has not contained. */
+  /** Removes the records that the snapshot does not contain. */
   endSnapshot(): void {
     const seen = this.#seen ?? new Set();
     this.#seen = undefined;
@@ -89,13 +89,13 @@ export class Store {
     this.isFilled.value = true;
   }
 
-  /** Brings all rows that have changed to their groups. */
+  /** Moves all changed rows to their groups. */
   settle(): void {
     this.index.place(this.#unsettled);
     this.#unsettled.clear();
   }
 
-  /** The row of a conversation; a component that reads it follows whether there is one. */
+  /** The row of a conversation. A component that reads it is updated when the row comes or goes. */
   rowOf(id: string): Row | undefined {
     const { value: _version } = this.#membership;
     return this.rows.get(id);
@@ -150,7 +150,7 @@ export class Store {
   }
 }
 
-/** Number of changes above which a sort is cheaper than single insertions. */
+/** Number of changes above which one sort is cheaper than single insertions. */
 const maxInsertions = 64;
 
 const isBefore = (one: Row, other: Row): boolean => one.sortKey > other.sortKey;
@@ -158,15 +158,15 @@ const order = (one: Row, other: Row): number =>
   one.sortKey === other.sortKey ? 0 : isBefore(one, other) ? -1 : 1;
 
 /**
- * The rows of each group, newest first. While the list is held, because a pointer or the focus is
- * in it, no row moves: a row that would move gets a mark, and all of them move at the release.
+ * The rows of each group, newest first. While a pointer or the focus is in the list, the list is
+ * held: a row that would move gets a mark instead, and moves when the list is released.
  */
 class GroupIndex {
-  /** Number of rows that wait for the release. */
+  /** Number of rows that move when the list is released. */
   readonly waiting = signal(0);
   readonly #rows: Readonly<Record<Group, Signal<readonly Row[]>>>;
   readonly #places = new Map<Row, Group>();
-  /** Rows that wait, each with its next group; undefined: the row is gone. */
+  /** Rows that move at the release, each with its next group; undefined if the row is gone. */
   readonly #pending = new Map<Row, Group | undefined>();
   #isHeld = false;
 
@@ -182,12 +182,12 @@ class GroupIndex {
     };
   }
 
-  /** The rows of a group. A component or a computed value that reads them follows their order. */
+  /** The rows of a group. A component or computed value that reads them subscribes to changes. */
   rowsOf(group: Group): readonly Row[] {
     return this.#rows[group].value;
   }
 
-  /** Brings rows to their groups, or out of the list. */
+  /** Moves rows to their groups, or removes them from the list. */
   place(targets: ReadonlyMap<Row, Group | undefined>): void {
     const moves = new Map<Row, Group | undefined>();
     for (const [row, group] of targets) {
@@ -214,7 +214,7 @@ class GroupIndex {
     this.flush();
   }
 
-  /** Moves the rows that wait, also while the list is held. */
+  /** Moves the waiting rows, even while the list is held. */
   flush(): void {
     const moves = new Map(this.#pending);
     for (const row of moves.keys()) row.mark.value = undefined;
@@ -256,7 +256,7 @@ class GroupIndex {
   }
 }
 
-/** The position of a row in sorted rows, or the one where it belongs. */
+/** The position of a row in sorted rows, or the position at which to insert it. */
 function positionOf(rows: readonly Row[], row: Row): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
@@ -268,7 +268,7 @@ function positionOf(rows: readonly Row[], row: Row): number {
   return low;
 }
 
-/** Maximum time that changes take in one go, so that the page answers a person in between. */
+/** Maximum duration of one slice of changes, so that the page stays responsive. */
 const sliceMs = 8;
 
 function* stepsOf(store: Store, change: Change): Generator<void> {
@@ -296,7 +296,7 @@ function* stepsOf(store: Store, change: Change): Generator<void> {
 
 function* stepsOfSnapshot(store: Store, snapshot: Snapshot): Generator<void> {
   store.beginSnapshot();
-  // Sandboxes first: each conversation then finds its own, and changes once.
+  // Sandboxes come first, so that each conversation finds its sandbox and changes only once.
   for (const sandbox of snapshot.sandboxes) {
     store.putSandbox(sandbox);
     yield;
@@ -309,14 +309,14 @@ function* stepsOfSnapshot(store: Store, snapshot: Snapshot): Generator<void> {
     store.putConversation(conversation);
     yield;
   }
-  // The quota names conversations by their titles, so it comes after them.
+  // The quota comes after the conversations, because its texts contain their titles.
   store.quota.value = snapshot.quota;
   if (snapshot.last) store.endSnapshot();
 }
 
 /**
- * Applies changes in their order. Changes that arrive together are one change of the list, and a
- * large number of them takes slices, the parsing of each included.
+ * Applies changes in their order. Changes that arrive together change the list once. Many changes
+ * are parsed and applied in slices of `sliceMs`.
  */
 export class ChangeQueue {
   readonly #store: Store;
@@ -352,7 +352,7 @@ export class ChangeQueue {
     });
   };
 
-  /** Returns whether more changes may be left. */
+  /** Returns whether there may be more changes. */
   #step(): boolean {
     if (this.#steps === undefined) {
       const parse = this.#waiting.shift();

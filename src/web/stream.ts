@@ -3,20 +3,20 @@ import { signIn, api, ApiError } from './api.ts';
 import type { Change } from './wire.ts';
 
 const kinds = ['snapshot', 'conversation', 'start_task', 'sandbox', 'quota', 'removed'] as const;
-/** Delays before reconnections after a refusal of the stream; the last one repeats. */
+/** Delays before reconnections after the gateway has refused the stream; the last one repeats. */
 const delaysMs = [1_000, 2_000, 5_000, 10_000, 30_000];
 const path = '/api/v1/stream';
 
 type News =
   | { readonly type: 'open' }
-  /** `attempts` counts the failed ones since the stream last was open. */
+  /** `attempts` is the number of failures since the stream was last open. */
   | { readonly type: 'failed'; readonly attempts: number }
-  /** `data` is JSON, as the service has sent it. */
+  /** `data` is JSON, as the gateway has sent it. */
   | { readonly type: 'event'; readonly kind: (typeof kinds)[number]; readonly data: string }
-  /** The session is over, and so is the stream. */
+  /** The session has ended, and so has the stream. */
   | { readonly type: 'signed-out' };
 
-/** Event stream. The browser reconnects after a lost connection, this class after other answers. */
+/** An event stream. The browser reconnects after a lost connection, this class after a refusal. */
 class StreamSource {
   readonly #deliver: (news: News) => void;
   #source: EventSource | undefined;
@@ -28,12 +28,12 @@ class StreamSource {
     this.#deliver = deliver;
   }
 
-  /** Whether nothing of the stream has arrived yet, so that a snapshot is still to come. */
+  /** Whether no event has arrived yet, so that the snapshot is still to come. */
   get isFresh(): boolean {
     return this.#isFresh;
   }
 
-  /** Opens the stream anew, which begins with a snapshot. */
+  /** Opens a new stream, which begins with a snapshot. */
   open(): void {
     this.close();
     addEventListener('online', this.#retry);
@@ -62,7 +62,7 @@ class StreamSource {
     this.#source?.close();
   }
 
-  /** Ends the stream, and opens it again if the session is still there. */
+  /** Closes the stream, and opens it again if the session still exists. */
   verify(): void {
     this.#source?.close();
     if (this.#source !== undefined) this.#failed(this.#source);
@@ -81,7 +81,7 @@ class StreamSource {
     this.#timer = setTimeout(() => void this.#probe(), delay);
   }
 
-  /** An EventSource hides the status of the answer, so another read finds a session that ended. */
+  /** An EventSource hides the status of a response, so this request detects an ended session. */
   async #probe(): Promise<void> {
     const source = this.#source;
     try {
@@ -92,7 +92,7 @@ class StreamSource {
         return;
       }
     }
-    // Another call has opened or closed the stream meanwhile.
+    // Another call may have opened or closed the stream during the request.
     if (this.#source === source) this.open();
   }
 
@@ -102,29 +102,28 @@ class StreamSource {
   }
 }
 
-/** Name of the lock of the tab that holds the stream, and of the channel to the others. */
+/** Name of the lock of the tab that holds the stream, and of the channel to the other tabs. */
 const shared = 'conversation-operator-stream';
 /** Delay before a hidden tab releases the stream. */
 const hiddenMs = 30_000;
 
-/** A message to the other tabs. `holder` is the tab that holds the stream, a new name each time. */
+/** A message to other tabs. `holder` names the stream of a tab; each new stream has a new name. */
 type Message =
   | { readonly type: 'news'; readonly holder: string; readonly news: News }
-  /** Asks for a snapshot, unless the tab follows this holder already. */
+  /** Asks for a snapshot, unless the sender already follows this holder. */
   | { readonly type: 'joined'; readonly holder: string }
   | { readonly type: 'signing-out' };
 
-/** The state of the stream. `attempts` counts the failed ones since it last was open. */
+/** The state of the stream. `attempts` is the number of failures since it was last open. */
 export interface StreamState {
   readonly isOpen: boolean;
   readonly attempts: number;
 }
 
 /**
- * The changes of everything that the page shows. A browser has six connections to a service over
- * HTTP/1.1, so all of its tabs share one stream: one of those that are visible holds it, and passes
- * everything on to the others. Browsers have no locks in pages of another machine without TLS;
- * there each tab that is visible has a stream of its own.
+ * The changes of all records. A browser has only six connections to a host over HTTP/1.1, so all
+ * tabs share one stream: a visible tab holds it and forwards its events. Without TLS, browsers have
+ * no locks for a page from another machine, so each visible tab has its own stream.
  */
 export class ChangeStream {
   readonly state = signal<StreamState>({ isOpen: false, attempts: 0 });
@@ -132,14 +131,14 @@ export class ChangeStream {
   lastNews: number | undefined;
   readonly #onChange: (parse: () => Change) => void;
   readonly #channel = new BroadcastChannel(shared);
-  /** Tab whose events this tab has followed since a snapshot; empty before the first one. */
+  /** Name of the stream that this tab follows and whose snapshot it has; empty if there is none. */
   #holder = '';
   #source: StreamSource | undefined;
-  /** Releases the stream, or stops the wait for it; undefined without either. */
+  /** Releases the stream, or stops waiting for it; undefined if this tab does neither. */
   #letGo: (() => void) | undefined;
   #hidden: ReturnType<typeof setTimeout> | undefined;
 
-  /** Each change is parsed when the page applies it. */
+  /** The page calls `parse` when it applies the change. */
   constructor(onChange: (parse: () => Change) => void) {
     this.#onChange = onChange;
   }
@@ -150,7 +149,7 @@ export class ChangeStream {
     this.#followIfVisible();
   }
 
-  /** Announces that the session is about to end, also where another replica serves the stream. */
+  /** Tells the other tabs that the session ends, because another replica may serve the stream. */
   beginSignOut(): void {
     this.#channel.postMessage({ type: 'signing-out' } satisfies Message);
   }
@@ -161,7 +160,7 @@ export class ChangeStream {
     else this.#hidden = setTimeout(() => this.#letGo?.(), hiddenMs);
   };
 
-  /** Joins the tab that holds the stream, and holds the stream as soon as no other tab does. */
+  /** Follows the tab that holds the stream, and holds the stream when no other tab does. */
   #follow(): void {
     if (this.#source !== undefined) return;
     this.#channel.postMessage({ type: 'joined', holder: this.#holder } satisfies Message);
@@ -175,7 +174,7 @@ export class ChangeStream {
     else
       navigator.locks
         .request(shared, { signal: over.signal }, () => this.#hold(over.signal))
-        // The tab was hidden before it got the lock.
+        // The request is aborted if the tab is hidden before it gets the lock.
         .catch(() => undefined);
   }
 
@@ -199,7 +198,7 @@ export class ChangeStream {
   #hear(message: Message): void {
     switch (message.type) {
       case 'news':
-        // Without locks, each tab has its own stream.
+        // Without locks, this tab has its own stream.
         if (this.#source !== undefined) return;
         this.#holder = message.holder;
         this.#take(message.news);
@@ -224,9 +223,9 @@ export class ChangeStream {
       case 'event': {
         const { kind, data } = news;
         this.lastNews = Date.now();
-        // A tab that has joined meanwhile does not know that the stream is open.
+        // A tab that has joined later does not know that the stream is open.
         if (!this.state.peek().isOpen) this.state.value = { isOpen: true, attempts: 0 };
-        // The service checks its events against the schemas of the records.
+        // The gateway validates its events, so the page does not check them against the types.
         this.#onChange(() => JSON.parse(`{"kind":"${kind}","data":${data}}`) as Change);
         return;
       }

@@ -4,7 +4,7 @@ const units = [
   { name: 'min', seconds: 60 },
 ] as const;
 
-/** A duration in its largest unit: `41 s`, `12 min`, `3 h`, `5 d`. Negative ones count as none. */
+/** A duration in its largest unit: `41 s`, `12 min`, `3 h`, `5 d`. Negative ones count as 0. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   const unit = units.find((one) => seconds >= one.seconds);
@@ -13,7 +13,7 @@ export function duration(ms: number): string {
 
 export const since = (time: string, now: number): string => duration(now - Date.parse(time));
 
-/** `duration` before now; `just now` below a minute, so that lists do not change each second. */
+/** The time since `time`; `just now` below a minute, so that lists do not change every second. */
 export const ago = (time: string, now: number): string =>
   now - Date.parse(time) < 60_000 ? 'just now' : `${since(time, now)} ago`;
 
@@ -29,20 +29,20 @@ export const clockTime = (ms: number): string => timeOfDay.format(ms);
 const readIntervalMs = 5_000;
 const maxDelayMs = 60_000;
 
-/** The delay before the next of repeated reads: grows with those that have failed in a row. */
+/** The delay before the next periodic read, which grows with consecutive failures. */
 export const delayAfter = (failures: number): number =>
   Math.min(maxDelayMs, readIntervalMs * 2 ** Math.min(failures, 10));
 
-/** Maximum difference that whole seconds in the header and the delay of the answer explain. */
+/** Maximum clock difference that rounding in the Date header and network delays explain. */
 const toleranceMs = 5_000;
 let aheadMs = 0;
 
-/** Learns the time of the service from the header Date of an answer. */
+/** Learns the gateway's clock from the Date header of a response. */
 export function learnTime(date: string | null): void {
   const differenceMs = date === null ? NaN : Date.parse(date) - Date.now();
   if (!Number.isNaN(differenceMs))
     aheadMs = Math.abs(differenceMs) > toleranceMs ? differenceMs : 0;
 }
 
-/** The present time as records have it. The clock of the browser may be wrong. */
+/** The current time by the clock of the gateway, because the browser's clock may be wrong. */
 export const serviceTime = (): number => Date.now() + aheadMs;

@@ -1,6 +1,6 @@
 import type { CacheState, Leader, OverviewRecord, Pool, Quota } from './wire.ts';
 
-/** A fault of the service; `href` is the part of the page that says more. */
+/** A fault of the installation. `href` links to the section of the page with the details. */
 export interface Trouble {
   readonly text: string;
   readonly href: string;
@@ -30,7 +30,7 @@ function cacheTrouble(cache: CacheState): string | undefined {
     : `The ${cache.kind} objects are not read yet: the right to list them may be missing.`;
 }
 
-/** Reasons of a pool that end by themselves, or that are intended. */
+/** Reasons of a pool that are temporary or intended. */
 const ordinary: ReadonlySet<string | null> = new Set([
   'Full',
   'Refilling',
@@ -41,7 +41,7 @@ const ordinary: ReadonlySet<string | null> = new Set([
 export const isPoolInTrouble = ({ is_ready: isReady, reason }: Pool): boolean =>
   isReady === false && !ordinary.has(reason);
 
-/** Everything that keeps the service from being well, the worst first. A full quota is ordinary. */
+/** All faults of the installation, the worst first. A full quota is no fault. */
 export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
   const { leaders, caches, templates, pools, quotas } = overview;
   const invalid = templates.items.filter(({ is_valid: isValid }) => isValid === false).length;
@@ -68,17 +68,17 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
   ];
 }
 
-/** Text for the excess over a limit; empty where there is none. */
+/** The excess over a limit as text; empty if there is none. */
 const aboveLimit = (active: number | null, limit: number): string =>
   active !== null && active > limit ? `, ${active - limit} above it` : '';
 
-/** Active sandboxes of a limit: `3 of 10`. A lowered limit can be below what is active. */
+/** Active sandboxes of a limit: `3 of 10`. More can be active after the limit is lowered. */
 export const ofLimit = (active: number | null, limit: number | null): string =>
   limit === null
     ? String(active ?? '–')
     : `${active ?? '–'} of ${limit}${aboveLimit(active, limit)}`;
 
-/** Active sandboxes and limit of a quota; one for every owner counts all, and limits each. */
+/** The use of a quota. A quota for every owner counts all sandboxes, but limits each owner. */
 export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
   scope === 'Owner' && owner === null
     ? `${active ?? '–'} in all, ${limit} for each`
@@ -86,12 +86,12 @@ export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Bytes in the unit in which they have one to four digits: `12 KiB`. */
+/** Bytes in the largest unit below the value, such as `12 KiB`. */
 export function bytes(value: number): string {
   const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
   return `${(value / 1024 ** power).toFixed(power === 0 || value / 1024 ** power >= 10 ? 0 : 1)} ${units[power] ?? ''}`;
 }
 
-/** An address that is safe as a link: http or https. */
+/** Whether a URL is safe as a link: http or https. */
 export const isWebAddress = (text: string): boolean =>
   URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);

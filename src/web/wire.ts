@@ -47,7 +47,7 @@ export type CacheState = OverviewRecord['caches'][number];
 export type Leader = NonNullable<OverviewRecord['leaders']>[number];
 export type Problem = z.output<typeof problemSchema>;
 
-/** Part of the snapshot of all records; `last` marks the last one. */
+/** A part of the snapshot of all records; `last` marks the last part. */
 export interface Snapshot {
   readonly conversations: readonly ConversationRecord[];
   readonly start_tasks: readonly StartTask[];
@@ -61,7 +61,6 @@ export interface Removed {
   readonly id: string;
 }
 
-/** A change that the stream has brought, in the form in which the page applies it. */
 export type Change =
   | { readonly kind: 'snapshot'; readonly data: Snapshot }
   | { readonly kind: 'conversation'; readonly data: ConversationRecord }

@@ -5,9 +5,9 @@ import { HttpError } from './router.ts';
 export interface Decision {
   readonly accept: boolean;
   readonly reason: string;
-  /** The question that the person has seen. Absent: the one that waits. */
+  /** Id of the approval request that the person has seen; default: the one that waits. */
   readonly approvalId?: string | undefined;
-  /** Absent: the option that applies to this call only. */
+  /** Default: the option that applies to this call only. */
   readonly optionId?: string | undefined;
 }
 
@@ -18,19 +18,19 @@ export interface Answered {
 
 export const isAllowing = (kind: string): boolean => kind.startsWith('allow');
 
-/** Returns the event of a decision. Throws HttpError 422 if the question lacks the option. */
+/** Returns the event of a decision. Throws HttpError 422 if the request lacks the option. */
 export function answerDraft({ id, options }: ApprovalRequest, decision: Decision): Draft {
   const { accept, reason } = decision;
   const value = { id, option_id: optionOf(options, decision), reason: accept ? null : reason };
   return { event: stateEvent({ key: 'approval_answer', value }) };
 }
 
-/** Returns the event of a question that the agent itself has cancelled. */
+/** Returns the event of an approval request that the agent itself has withdrawn. */
 export const withdrawal = (id: string): Draft => ({
   event: stateEvent({ key: 'approval_withdrawn', value: id }),
 });
 
-/** Accepts a repeated decision. Throws HttpError 409 for another, because the first one holds. */
+/** Throws HttpError 409 unless the decision repeats the answer that the request already has. */
 export function assertSameAnswer(
   approvalId: string,
   answered: Answered | undefined,
@@ -45,7 +45,7 @@ export function assertSameAnswer(
   throw new HttpError(409, `The question ${approvalId} has another answer already.`);
 }
 
-/** Returns the option of a decision; undefined, which cancels the question, if none rejects. */
+/** Returns the option of a decision; null, which cancels the request, if no option rejects. */
 function optionOf(
   options: ApprovalRequest['options'],
   { accept, optionId }: Decision,

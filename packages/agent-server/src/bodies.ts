@@ -8,7 +8,6 @@ import { maxSecrets } from './secrets.ts';
 // zod/mini has no error messages of its own, so the English ones are configured.
 z.config(en());
 
-/** Accepts null as absent. */
 const maybe = <T extends z.ZodMiniType>(type: T) => z.nullish(type);
 
 const content = z.union([
@@ -44,7 +43,7 @@ const secret = z.union([
     headers: maybe(httpHeaders),
   }),
 ]);
-/** A plain text as the value of a secret is valid only in later requests of the protocol. */
+/** Secrets by name. A secret may be a plain text in `secretsBody`, but not in `createBody`. */
 const secretsOf = <T extends z.ZodMiniType>(type: T) =>
   z
     .record(z.string().check(z.maxLength(200)), type)
@@ -166,7 +165,7 @@ export const conversationSearch = z.extend(conversationFilter, {
   page_id: z.optional(z.string()),
 });
 
-/** Throws the protocol's error 422. The error omits the sent values, which may be secrets. */
+/** Throws HttpError 422 for an invalid value. The error omits the value, which may be a secret. */
 export function parse<T>(type: z.ZodMiniType<T>, value: unknown, place: 'body' | 'query'): T {
   const result = type.safeParse(value);
   if (result.success) return result.data;

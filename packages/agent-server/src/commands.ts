@@ -8,9 +8,8 @@ import { maskText, noNeedles, type Needles } from './mask.ts';
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
- * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads
- * from a pipe, and kills the remaining groups at the end of its input. The shell starts with the
- * first command.
+ * Kills the process groups of commands when the server ends, even by SIGKILL: a shell reads the
+ * groups from a pipe, and kills the remaining ones when the server's end closes the pipe.
  */
 export class ProcessGuard {
   #shell: ChildProcess | undefined;
@@ -34,7 +33,7 @@ export class ProcessGuard {
   }
 
   #start(): ChildProcess {
-    // The shell has its own session, so no signal to the server's process group ends the guard.
+    // The shell has its own session, so no signal to the server's process group ends the shell.
     const shell = spawn('/bin/sh', ['-c', program], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -70,11 +69,11 @@ export class BoundedOutput {
     if (rest.length === 0) return;
     this.#tail.push(rest);
     this.#tailBytes += rest.length;
-    // Compaction is rare, so each byte is copied once or twice, however small the chunks are.
+    // `#compact` runs rarely, so each byte is copied once or twice, however small the chunks are.
     if (this.#tailBytes > 4 * this.#half + 4096) this.#compact();
   }
 
-  /** Returns the output without the needles, including parts of needles beside the omission. */
+  /** Returns the output. Masks needles, and parts of needles next to the omitted bytes. */
   toString(needles = noNeedles): string {
     this.#compact();
     const tail = Buffer.concat(this.#tail);
@@ -106,11 +105,11 @@ export interface CommandOptions {
   readonly maxOutputBytes: number;
   /** Writes standard error to the buffer of standard output, in the order of arrival. */
   readonly merged?: boolean;
-  /** Gets the output as it arrives, unmasked. */
+  /** Receives the output as it arrives, with secrets unmasked. */
   readonly onOutput?: OutputListener | undefined;
-  /** Returns the texts to hide in the output. Called when the command has ended. */
+  /** Returns the secrets to mask in the output. Called when the command has ended. */
   readonly needles?: () => Needles;
-  /** Kills the command. `run` then rejects with the signal's reason when the command has ended. */
+  /** An abort kills the command. After its end, `run` rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -122,9 +121,9 @@ export interface CommandResult {
   readonly timedOut: boolean;
 }
 
-/** Delay before SIGKILL, after a timeout has sent SIGTERM. */
+/** Delay between the SIGTERM at a timeout and the SIGKILL. */
 const killDelayMs = 1000;
-/** Maximum wait for output after the shell ends, because other sessions may keep the pipe open. */
+/** Maximum wait for output after the shell's end. A process in another group may hold the pipe. */
 const drainMs = 250;
 
 /** Runs shell commands in separate process groups. Background processes end with their command. */

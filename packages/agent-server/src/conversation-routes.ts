@@ -29,7 +29,7 @@ import type { AgentEvent } from './events.ts';
 
 type Filter = z.output<typeof eventFilter>;
 
-/** Filters events. Times compare as texts without a zone; with or without `Z` they sort alike. */
+/** Filters events. Timestamps have no zone and compare as texts, so the filter's `Z` is removed. */
 function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
   const kind = filter.kind?.split('.').at(-1);
   const from = filter.timestamp__gte?.replace(/Z$/, '').replace(' ', 'T');
@@ -79,7 +79,7 @@ export interface Ready {
 const defaultMaxIterations = 50;
 const success: RouteResponse = { body: { success: true } };
 
-/** Adds the routes of conversations. `ready` throws while the server has no keys. */
+/** Adds the routes of conversations. `ready` throws until the server has its keys. */
 export function conversationRoutes(router: Router, ready: () => Ready): void {
   const find = ({ params }: Call, detail?: string): Conversation => {
     const conversation = ready().conversations.get(parseUuid(params['id'] ?? '') ?? '');
@@ -223,7 +223,7 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     if (event === undefined) throw new HttpError(404, 'Not Found');
     return { body: event };
   });
-  // Not a route of the OpenHands protocol. Returns current activity that no event contains yet.
+  // The OpenHands protocol lacks this route. The route returns texts that no event contains yet.
   router.on('GET /api/conversations/:id/live', ({ url, ...call }) => {
     const { activity, needles, runMs, log } = findForEvents({ url, ...call });
     const after = url.searchParams.get('after') ?? '';

@@ -36,7 +36,7 @@ export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
-  /** Growing texts that no event contains yet. */
+  /** Unfinished messages and outputs of commands, which no event contains yet. */
   readonly activity = new LiveActivity();
   readonly live: LiveText;
   readonly #link: ProgramLink;
@@ -63,7 +63,7 @@ export class Conversation {
     };
   }
 
-  /** Creates the conversation and its first message atomically, and starts a run of it. */
+  /** Creates the conversation with its first message atomically, and starts a run for it. */
   static async create(
     folder: string,
     meta: Meta,
@@ -79,7 +79,7 @@ export class Conversation {
     return conversation;
   }
 
-  /** Loads a conversation. A run that a crash interrupted becomes `error`, its tool call fails. */
+  /** Loads a conversation. A run lost in a crash ends with `error`, and its tool call fails. */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
     await conversation.log.append(() =>
@@ -165,7 +165,7 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
-  /** The question of an agent with its own process that currently waits for an answer. */
+  /** Approval request of an ACP agent that waits for an answer now. */
   get approval(): ApprovalRequest | undefined {
     const { status, approval } = this.#state;
     return status === 'waiting_for_confirmation' && approval?.answer === undefined
@@ -174,10 +174,9 @@ export class Conversation {
   }
 
   /**
-   * Answers the question whether the last action may be executed; does nothing if there is none. A
-   * rejection of an action ends in `idle`; an agent with its own process gets each answer in a run.
-   * A decision that names its question is stored or rejected with an HttpError, and is accepted
-   * again when repeated.
+   * Accepts or rejects the action that waits; does nothing if none waits. After a rejection, the
+   * status is `idle`, but an ACP agent gets each answer in a run. A decision with `approvalId` is
+   * stored or rejected with an HttpError. A repetition of a stored decision succeeds.
    */
   async respond(decision: Decision): Promise<void> {
     const { accept, reason, approvalId } = decision;
@@ -185,7 +184,7 @@ export class Conversation {
       const { openAction: action, approval, answered } = this.#state;
       const isWaiting = this.status === 'waiting_for_confirmation';
       if (approvalId !== undefined) {
-        // A new message starts a run that soon waits for the same question again.
+        // After a new message, a run is `running` until it waits for the same request again.
         const isOpen = approval?.answer === undefined && (isWaiting || this.status === 'running');
         if (!isOpen || approval?.request.id !== approvalId) {
           assertSameAnswer(approvalId, answered.get(approvalId), decision);
@@ -205,7 +204,7 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /** Waits for a running command, but not for a pending response of the model. */
+  /** Pauses the run. Waits for a running command, but not for a pending response of the model. */
   async pause(): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {
@@ -236,7 +235,7 @@ export class Conversation {
     await removeFolder(this.#folder);
   }
 
-  /** Stores changes of the settings. `update` decides them when all earlier changes are stored. */
+  /** Stores changed settings. `changesOf` is called when all earlier changes are stored. */
   update(
     changesOf: (
       meta: Meta,
@@ -261,7 +260,7 @@ export class Conversation {
     return pending;
   }
 
-  /** Withdraws a question whose answer the agent no longer wants. Never rejects. */
+  /** Withdraws an approval request that the agent has cancelled. Never rejects. */
   async #withdraw(approvalId: string): Promise<void> {
     try {
       const written = await this.log.append(() => {
@@ -318,7 +317,7 @@ export class Conversation {
         const view = () =>
           runViewOf({ run, host: this.#host, state: this.#state, conversation: this });
         const program = this.#host.programFor(this.#meta, this.#link);
-        // When a run starts, the only open action is one that waited for its confirmation.
+        // At the start of a run, an open action is one that waited for its confirmation.
         const { openAction } = this.#state;
         if (openAction !== undefined) await runConfirmed(view(), openAction);
         await program.work(view());
@@ -337,12 +336,12 @@ export class Conversation {
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)
-      // A pod that is evicted first gets a signal. Its command is lost as in a crash.
+      // The other reason is a shutdown, which loses a running command like a crash does.
       return signal.reason === 'interrupt'
         ? [...this.#failures(interruptText), ...paused('InterruptEvent')]
         : [...this.#failures(restartText), ...paused()];
     if (error instanceof ConfirmationRequested) {
-      // The answer may have arrived after the program read the question.
+      // The answer may have arrived after the program had read the approval request.
       const { approval } = this.#state;
       const isOver =
         error.approvalId !== undefined &&

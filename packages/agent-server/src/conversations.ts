@@ -44,7 +44,7 @@ export class Conversations {
   readonly #secrets: Secrets;
   readonly #all = new Map<string, Conversation>();
   readonly #creating = new Map<string, Promise<Conversation>>();
-  /** Programs that outlive a run with their own process, by id of the conversation. */
+  /** Programs with a process that outlives a run, by id of the conversation. */
   readonly #lasting = new Map<string, Program>();
   readonly #choose: ChooseProgram;
 
@@ -76,7 +76,7 @@ export class Conversations {
     };
   }
 
-  /** @throws SettingsError for an invalid setting of the environment */
+  /** Loads all conversations. Throws SettingsError for an invalid setting of the environment. */
   static async open(options: ConversationsOptions): Promise<Conversations> {
     const conversations = new Conversations(options);
     await mkdir(options.path, { recursive: true });
@@ -159,9 +159,8 @@ export class Conversations {
   }
 
   /**
-   * Completes the settings of the request by those of the environment. The environment's API key is
-   * sent only to the environment's endpoint, because a client that creates a conversation must not
-   * redirect this key.
+   * Completes the settings of the request by the variables `LLM_…`. `LLM_API_KEY` is sent only to
+   * the endpoint of the environment, so that a request cannot redirect this key.
    */
   #modelOf({ llm }: Meta): Model | undefined {
     const { env, secretBox } = this.#options;

@@ -17,7 +17,7 @@ export interface OpenApproval {
   readonly answer: ApprovalAnswer | undefined;
 }
 
-/** Maximum recent answers that are kept, to recognize a repeated answer. */
+/** Maximum number of recent answers that are kept, to recognize a repeated answer. */
 const maxAnswered = 16;
 
 export class DerivedState {
@@ -27,12 +27,12 @@ export class DerivedState {
   title: string | undefined;
   openAction: (AgentEvent & ActionEvent) | undefined;
   approval: OpenApproval | undefined;
-  /** The latest answers by id of their question, oldest first. */
+  /** Recent answers by id of the approval request, oldest first. */
   readonly answered = new Map<string, Answered>();
   acpSession: string | undefined;
   readonly skippedMcpServers = new Set<string>();
   skippedSecrets: readonly string[] = [];
-  /** Event that interrupted the agent's last turn: `end` of its process, or `pause`. */
+  /** Cause that interrupted an ACP agent's last prompt: the `end` of its process, or a `pause`. */
   interruptedBy: 'end' | 'pause' | undefined;
   readonly openCalls = new Map<string, AcpToolCall>();
 
@@ -98,7 +98,7 @@ export class DerivedState {
         return;
       case 'acp_turn':
         this.interruptedBy = event.value === 'begun' ? 'end' : undefined;
-        // Every action of such an agent is a question, and no question outlasts its turn.
+        // Each action of an ACP agent is an approval request, and none outlasts its prompt.
         this.openAction = undefined;
         this.approval = undefined;
         return;

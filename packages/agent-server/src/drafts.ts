@@ -11,8 +11,6 @@ import {
   stateEvent,
 } from './events.ts';
 
-/** Events that record requests of users and the ends of runs. */
-
 /** Failure of a tool call that ended with the process of the agent. */
 export const restartText =
   'A restart occurred while this tool was in progress. The command may have been executed in part and is not repeated automatically: check its effects before repeating it.';
@@ -65,7 +63,7 @@ export const rejectionOf = (
   },
 });
 
-/** Returns the failure of an action without a result; nothing without such an action. */
+/** Returns the event of a failed action; no event if there is no action. */
 export const failureOf = (
   action: Pick<ActionEvent, 'tool_name' | 'tool_call_id'> | undefined,
   error: string,

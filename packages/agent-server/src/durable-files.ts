@@ -59,7 +59,7 @@ export async function createFolder(
   await syncFolder(parent);
 }
 
-/** Removes a folder atomically, and deletes the files afterwards. */
+/** Removes a folder atomically by a rename, and deletes its files afterwards. */
 export async function removeFolder(path: string): Promise<void> {
   const parent = dirname(path);
   const unfinished = join(parent, `${unfinishedPrefix}${randomUUID()}`);

@@ -16,9 +16,9 @@ export interface LogEntry {
 
 export interface Draft {
   readonly event: EventBody;
-  /** Absent: a random id. */
+  /** Default: a random id. */
   readonly id?: string;
-  /** Position below which all messages of the user are handled. The log never sends it. */
+  /** Position in the log before which all user messages are handled. Clients never get it. */
   readonly handledThrough?: number;
 }
 
@@ -34,9 +34,9 @@ export function initialLog(drafts: readonly Draft[]): string {
 }
 
 /**
- * The events of a conversation, and the only record of its state: an append-only file of JSON
- * lines. Each append reaches the disk before any listener gets the events. Opening the log drops a
- * last line that a crash has truncated.
+ * Events of a conversation, the only record of its state, in an append-only file of JSON lines.
+ * Each append reaches the disk before any listener gets the events. `open` drops a last line that a
+ * crash has truncated.
  */
 export class EventLog {
   readonly #path: string;
@@ -54,8 +54,8 @@ export class EventLog {
   }
 
   /**
-   * Opens the log. `apply` gets every event, first those of the file, before listeners get it and
-   * before the next append decides.
+   * Opens the log. `apply` gets every event of the file, and then every new event before listeners
+   * get it and before `append` calls the next `decide`.
    */
   static async open(path: string, apply: (event: AgentEvent) => void): Promise<EventLog> {
     const log = new EventLog(path);
@@ -118,7 +118,7 @@ export class EventLog {
     }
   }
 
-  /** Calls the listener with stored events, in order. Returns a function that removes it. */
+  /** Calls the listener with new stored events, in order. The returned function removes it. */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -167,7 +167,7 @@ export class EventLog {
   }
 }
 
-/** Renders drafts as lines. Times increase even if the clock does not, and so sort as the log. */
+/** Renders drafts as lines. Timestamps always increase, so they have the order of the log. */
 function render(
   drafts: readonly Draft[],
   after: { readonly lastMicroseconds: number; readonly lastId: string | undefined },

@@ -1,4 +1,4 @@
-/** Status of the run, with the names of the OpenHands agent server's protocol. */
+/** Status of a run, as in the protocol of the OpenHands agent server. */
 export type ExecutionStatus =
   'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
 
@@ -79,7 +79,7 @@ export interface ActionEvent extends ToolCall {
     | TerminalAction
     | { readonly kind: 'FinishAction'; readonly message: string }
     | { readonly kind: 'MCPToolAction'; readonly data: Readonly<Record<string, unknown>> }
-    /** The question of an agent with its own process, which itself runs the tool. */
+    /** Approval request of an ACP agent, which runs the tool itself. */
     | { readonly kind: 'ExecuteBashAction' | 'AcpToolAction'; readonly [field: string]: unknown }
     | null;
   readonly tool_call: {
@@ -121,7 +121,7 @@ export interface AcpToolCall {
   readonly is_error: boolean;
 }
 
-/** An agent's question whether it may run a tool, and the possible answers. */
+/** Request of an ACP agent for the permission to run a tool, and the possible answers. */
 export interface ApprovalRequest {
   readonly id: string;
   readonly tool_call_id: string;
@@ -157,7 +157,6 @@ export interface AgentErrorEvent extends ToolCall {
   readonly error: string;
 }
 
-/** The user has rejected the action, which was not executed. */
 export interface UserRejectObservation extends ToolCall {
   readonly kind: 'UserRejectObservation';
   readonly source: 'environment';
@@ -172,22 +171,22 @@ export type StateUpdate =
   | { readonly key: 'stats'; readonly value: Stats }
   | { readonly key: 'approval_request'; readonly value: ApprovalRequest }
   | { readonly key: 'approval_answer'; readonly value: ApprovalAnswer }
-  /** The answer of this id is about to be sent to the agent, or the question is withdrawn. */
+  /** `value`: id of the request. The answer is about to be sent, or the agent has withdrawn it. */
   | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
-  /** The agent's session, which the next process continues. */
+  /** Id of the agent's session, which the next process continues. */
   | { readonly key: 'acp_session'; readonly value: string }
-  /** Why no process could open the session, which is given up. */
+  /** Error of a session that no process could open. A new session replaces it. */
   | { readonly key: 'acp_session_lost'; readonly value: string }
   /** How a new process continues the work: `resume`, `load` or `transcript`. */
   | { readonly key: 'acp_continued'; readonly value: string }
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
-  /** Images of a message that the agent does not get, and why. */
+  /** Text with the number of images that the agent does not get, and the reason. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
-  /** Beginning or end of a turn of the agent. A turn without an end was interrupted. */
+  /** `begun` for a prompt, then the reason of its end. A prompt without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
-  /** Sent to clients and never stored. */
+  /** State that new clients get. The log never stores it. */
   | { readonly key: 'full_state'; readonly value: object };
 
 export type StateUpdateEvent = StateUpdate & {
@@ -217,7 +216,7 @@ export type EventBody =
 
 export interface EventHead {
   readonly id: string;
-  /** UTC without a zone, with microseconds; unique within a conversation. */
+  /** Time in UTC with microseconds, without a zone. Unique within a conversation. */
   readonly timestamp: string;
   readonly parent_id?: string;
 }

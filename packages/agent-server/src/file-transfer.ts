@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 
 const maxBodyBytes = 8 * 1024 * 1024;
 
-/** Reads the whole body; empty if there is none. */
+/** Reads the whole body. Throws HttpError 413 beyond `maxBodyBytes`. */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -37,7 +37,7 @@ function fileIn(body: Buffer, contentType: string): Buffer | undefined {
     [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) return undefined;
-  // No line precedes the first boundary.
+  // A line break before the first boundary makes all delimiters equal.
   const text = Buffer.concat([Buffer.from('\r\n'), body]);
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   for (

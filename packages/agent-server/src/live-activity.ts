@@ -4,7 +4,7 @@ import { type AgentEvent, eventTime } from './events.ts';
 import { type Needles, maskPart, maskText, noNeedles } from './mask.ts';
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** Maximum UTF-16 units of a tail, by which a reader may lag before it misses text. */
+/** Maximum length of a LiveTail in UTF-16 units. A reader that is further behind misses text. */
 export const maxTailCharacters = 64 * 1024;
 
 /** Copies a part of a text, so that the engine can free the larger text that contains it. */
@@ -19,7 +19,7 @@ interface TailPart {
   readonly text: string;
 }
 
-/** The end of a growing text, in bounded memory. Secrets are masked only when it is read. */
+/** The end of a growing text, in bounded memory. Secrets are masked only when the text is read. */
 export class LiveTail {
   readonly id = randomBytes(9).toString('base64url');
   readonly #startedMs = performance.now();
@@ -43,13 +43,13 @@ export class LiveTail {
     this.#parts.push(copied(part));
     this.#kept += part.length;
     this.#end += text.length;
-    // Compaction is rare, so each character is copied once or twice, however small the parts.
+    // `#compact` runs rarely, so each character is copied once or twice, however small the parts.
     if (this.#kept > 2 * maxTailCharacters || this.#parts.length > 4_096) this.#compact();
   }
 
   /**
-   * Returns the text from a position on, or from the first one that is kept. An end that may begin
-   * a secret is held back, so that no secret is split over two parts.
+   * Returns the text from position `after`, or from the first position that is kept. Withholds an
+   * end that may begin a secret, so that no secret is split over two parts.
    */
   read(after: number, needles: Needles): TailPart {
     const text = this.#compact();
@@ -72,12 +72,12 @@ export class LiveTail {
   }
 }
 
-/** Maximum concurrent texts; a further text replaces the oldest. */
+/** Maximum number of concurrent outputs. A further output replaces the oldest. */
 const maxItems = 8;
 
 type WordsKind = 'message' | 'thought';
 
-/** A growing text that no event contains whole yet. */
+/** A growing text that no event contains completely yet. */
 export interface LiveItem extends TailPart {
   readonly id: string;
   readonly kind: 'output' | WordsKind;
@@ -88,25 +88,22 @@ export interface LiveItem extends TailPart {
 
 export interface LiveItems {
   readonly items: readonly LiveItem[];
-  /** Encodes the end of each item. The next read begins there. */
+  /** Encodes the end of each item, where the next read begins. */
   readonly cursor: string;
 }
 
 interface Output {
   readonly tail: LiveTail;
-  /** Length and end of the last whole text, for agents that send the whole text each time. */
+  /** Length and end of the previous output, for agents that send the whole output each time. */
   readonly whole?: { readonly length: number; readonly end: string };
 }
 
-/** Number of UTF-16 units that identify a text as the beginning of a longer one. */
+/** Number of UTF-16 units by which an output is recognized as the beginning of the next one. */
 const comparedCharacters = 1_024;
 
 const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
 
-/**
- * Growing texts of a conversation that no event contains yet: the output of running commands, and
- * the text that the agent writes. They are lost when the process ends.
- */
+/** Growing outputs of commands and texts of the agent. Lost when the server's process ends. */
 export class LiveActivity {
   /** Outputs by id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();
@@ -121,12 +118,12 @@ export class LiveActivity {
     return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
-  /** Takes the whole output so far of a call. If it doesn't continue the last, it is a new text. */
+  /** Takes the whole output of a call so far. Begins a new text if it doesn't extend the last. */
   replace(callId: string, whole: string): void {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};
     const continues = whole.slice(Math.max(length - comparedCharacters, 0), length) === end;
-    // A text that does not continue the last one may still be a later part of the same output.
+    // The new text may still be a later part of the same output, and begin within a secret.
     const isContinued = known !== undefined;
     const tail = known !== undefined && continues ? known.tail : new LiveTail({ isContinued });
     tail.push(whole.slice(continues ? length : 0));
@@ -165,7 +162,7 @@ export class LiveActivity {
     this.endText();
   }
 
-  /** Returns the text after a cursor. Unknown texts of the cursor are ignored. */
+  /** Returns the texts after a cursor. Ids of unknown texts in the cursor are ignored. */
   read(cursor: string, needles: Needles): LiveItems {
     const ends = endsOf(cursor);
     const itemOf = (tail: LiveTail, about: Pick<LiveItem, 'kind' | 'tool_call_id'>): LiveItem => ({
@@ -202,7 +199,7 @@ export interface Said {
   readonly text: string;
 }
 
-/** A piece of text for connected clients, in the protocol's format. The log does not store it. */
+/** New text for connected clients, as in the OpenHands protocol. The log does not store it. */
 export interface StreamingDelta {
   readonly kind: 'StreamingDeltaEvent';
   readonly id: string;
@@ -213,10 +210,10 @@ export interface StreamingDelta {
 }
 
 const intervalMs = 250;
-/** Maximum characters of one piece. Clients get the rest of a text with its stored event. */
+/** Maximum characters of a StreamingDelta. Clients get the rest of the text with its event. */
 const maxCharacters = 100_000;
 
-/** Sends the growing text to connected clients, and keeps it in the activity for later reads. */
+/** Sends the growing text to connected clients, and adds it to a LiveActivity for later reads. */
 export class LiveText {
   readonly #listeners = new Set<(delta: StreamingDelta) => void>();
   #waiting: Record<Said['kind'], string> | undefined;
@@ -229,7 +226,7 @@ export class LiveText {
     this.#activity = activity;
   }
 
-  /** Returns a function that removes the listener. */
+  /** Adds a listener. The returned function removes it. */
   subscribe(listener: (delta: StreamingDelta) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -246,7 +243,7 @@ export class LiveText {
     this.#timer ??= setTimeout(() => this.#send(), intervalMs);
   }
 
-  /** Sends the waiting piece before the stored event of its text. */
+  /** Sends the waiting text. Called before the event with this text is stored. */
   flush(): void {
     this.#activity.endText();
     this.#send();
@@ -271,12 +268,12 @@ export class LiveText {
     for (const listener of this.#listeners) listener(delta);
   }
 
-  /** Pieces were masked alone; joined, those on both sides of a thought may form a secret. */
+  /** Masks again, because texts that were masked one by one may form a secret together. */
   #shown(text: string): string | null {
     return text === '' ? null : maskText(text, this.#needles());
   }
 
-  /** Drops the waiting piece, because no event will contain its text. */
+  /** Drops the waiting text, because no event will contain it. */
   drop(): void {
     this.#activity.endText();
     this.#forget();

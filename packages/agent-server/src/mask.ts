@@ -1,22 +1,22 @@
-/** The protocol's replacement of a secret. */
+/** Text that replaces a secret, as in the OpenHands protocol. */
 export const marker = '<secret-hidden>';
-/** Minimum characters of a value to hide. Hiding a shorter one would mangle unrelated texts. */
+/** Minimum characters of a secret to mask. Masking a shorter one would mangle unrelated texts. */
 const minCharacters = 4;
-/** Minimum characters of a line to hide, since programs may print a value line by line. */
+/** Minimum characters of a secret's line to mask, because programs may print a secret by line. */
 const minLineCharacters = 8;
-/** Maximum depth to which the texts of a value are masked one by one. Deeper levels become JSON. */
+/** Maximum depth at which `maskJson` keeps the structure. Deeper levels become a text of JSON. */
 export const maxDepth = 200;
-/** A marker that the agent itself wrote, with the backslashes of an escaped one. */
+/** A marker in an unmasked text of the agent, with any number of escaping backslashes. */
 const ownMarker = /<(\\*)secret-hidden>/g;
 
-/** Texts to hide, each in all forms that it has within JSON. */
+/** Secrets to mask, each as plain text and as it appears within JSON strings. */
 export interface Needles {
   readonly texts: readonly string[];
 }
 
 export const noNeedles: Needles = { texts: [] };
 
-/** Returns the texts to hide: values of four or more characters, and lines of eight or more. */
+/** Returns the secrets to mask: values of 4 or more characters, and their lines of 8 or more. */
 export function needlesOf(values: Iterable<string>): Needles {
   const texts = new Set<string>();
   for (const value of values)
@@ -36,7 +36,6 @@ function linesOf(value: string): readonly string[] {
   return lines.map((line) => line.trim()).filter(({ length }) => length >= minLineCharacters);
 }
 
-/** Returns a text as it appears within a JSON string. */
 const quoted = (text: string): string => JSON.stringify(text).slice(1, -1);
 
 /** The part of a text from `start` (inclusive) to `end` (exclusive). */
@@ -45,13 +44,13 @@ interface Span {
   readonly end: number;
 }
 
-/** The edges of a text beside which text was omitted. */
+/** Whether text was omitted before the text (`continued`) or after it (`continues`). */
 export interface Edges {
   readonly continued?: boolean;
   readonly continues?: boolean;
 }
 
-/** Replaces needles, at edges also parts of them. Overlapping needles become one marker. */
+/** Replaces needles, and at `edges` parts of needles. Overlapping needles become one marker. */
 export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
   if (needles.texts.length === 0 || text === '') return text;
   const found = occurrences(text, needles);
@@ -62,7 +61,7 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
   return found.length === 0 ? text : rendered(text, merged(found));
 }
 
-/** Replaces needles and escapes the text's own markers: equal results differ in needles only. */
+/** Masks needles and escapes markers, so that texts with the same result differ in needles only. */
 export const maskUniquely = (text: string, needles: Needles): string =>
   rendered(text, merged(occurrences(text, needles)), (part) =>
     part.replace(ownMarker, '<\\$1secret-hidden>'),
@@ -70,8 +69,8 @@ export const maskUniquely = (text: string, needles: Needles): string =>
 
 /**
  * Replaces the needles in all texts and keys of a JSON value. A number that contains a needle
- * becomes a text, and of keys that become equal the later ones get a number, so that no entry is
- * lost. Returns the same value when `maskText` has no needles.
+ * becomes a text. If keys become equal, the later ones get a number, so that no entry is lost.
+ * Returns `value` itself if `maskText` has no needles.
  */
 export function maskJson(
   value: unknown,
@@ -102,8 +101,8 @@ export function maskJson(
 }
 
 /**
- * Masks a growing text from a position on, without an end that may begin a needle; `to` is where
- * the next part begins. The marker of a needle across `from` is in the previous part.
+ * Masks a growing text from position `from` to `to`, where the next part begins. Withholds an end
+ * that may begin a needle. The previous part has the marker of a needle across `from`.
  */
 export function maskPart(
   text: string,
@@ -129,11 +128,11 @@ export function maskPart(
 
 /**
  * Masks a text that arrives in pieces. The joined results of all calls equal the masked whole text.
- * Only an end of the text that may begin a needle is held back.
+ * A call withholds only an end that may begin a needle.
  */
 export class StreamMask {
   #held = '';
-  /** Number of leading characters of the held text whose marker was already returned. */
+  /** Number of leading characters of `#held` whose marker an earlier call has returned. */
   #masked = 0;
 
   push(piece: string, needles: Needles): string {
@@ -142,12 +141,12 @@ export class StreamMask {
     return this.#pass(text, needles, unfinishedFrom(text, needles));
   }
 
-  /** Returns the held text, because no further pieces follow. */
+  /** Returns the withheld text, because no further pieces follow. */
   end(needles: Needles): string {
     return this.#held === '' ? '' : this.#pass(this.#held, needles, this.#held.length);
   }
 
-  /** Returns the text up to a position, and holds the rest back. */
+  /** Returns the masked text up to position `to`, and withholds the rest. */
   #pass(text: string, needles: Needles, to: number): string {
     const known = this.#masked;
     const found = occurrences(text, needles);
@@ -161,7 +160,7 @@ export class StreamMask {
       text.slice(0, to),
       before.map(({ start, end }) => ({ start, end: Math.min(end, to) })),
     );
-    // An earlier piece included the marker of a needle that began in the held text.
+    // An earlier call has returned the marker of the needle at the beginning of this text.
     return known > 0 ? shown.slice(marker.length) : shown;
   }
 }

@@ -11,7 +11,7 @@ const remoteServer = {
   url: z.string().check(z.regex(/^https?:\/\//)),
   headers: z._default(z.array(nameAndValue), []),
 };
-/** MCP servers in the format of the Agent Client Protocol; an absent list is empty. */
+/** MCP servers as in the Agent Client Protocol. Absent `headers`, `args` and `env` are empty. */
 export const mcpServerList = z
   .array(
     z.union([
@@ -29,7 +29,7 @@ export const mcpServerList = z
 export type McpServer = z.output<typeof mcpServerList>[number];
 
 const isEnabled = z.nullish(z.boolean());
-/** Header names and values that Node accepts. An invalid one would fail each request. */
+/** Header names and values that Node accepts. An invalid header would fail each request. */
 export const httpHeaders = z.record(
   z.string().check(z.regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)),
   z.string().check(z.regex(/^[\t\x20-\x7e\x80-\xff]*$/)),
@@ -83,8 +83,8 @@ export const storedMcpServers = (json: string | undefined): readonly McpServer[]
 
 /**
  * Returns the servers of a session: those of the environment, then those of the conversation with
- * other names. `skipped` names the conversation's servers that the agent cannot use. `able`: the
- * agent's transports besides standard input; false if the agent starts no server.
+ * other names. `skipped` names the servers that the agent cannot use. `able` has the agent's
+ * transports in addition to standard input; it is false if the agent starts no server.
  */
 export function sessionServersOf(
   ofEnvironment: readonly McpServer[],

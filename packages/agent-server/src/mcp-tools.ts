@@ -7,9 +7,8 @@ import type { McpServer } from './mcp-servers.ts';
 
 /** Maximum duration of a call, including the connection to its server. */
 const callTimeoutMs = 60_000;
-/** Default maximum duration of connecting to a server and listing its tools. */
 const defaultConnectTimeoutMs = 10_000;
-/** Maximum duration of ending a session. No run waits for it. */
+/** Maximum duration of the end of a session. No run waits for the end. */
 const closeTimeoutMs = 2_000;
 const maxResponseBytes = 8 * 1024 * 1024;
 const maxTools = 500;
@@ -29,7 +28,7 @@ export interface McpCall {
 }
 
 export interface McpResult {
-  /** Maximum 30,000 characters, with secrets masked. */
+  /** Text of at most 30,000 characters, with secrets masked. */
   readonly text: string;
   readonly isError: boolean;
 }
@@ -38,7 +37,7 @@ export interface McpToolsOptions {
   /** Returns the servers of the conversation, of which only those over HTTP are used. */
   readonly servers: () => readonly McpServer[];
   readonly needles: () => Needles;
-  /** Maximum duration of connecting to a server and listing its tools; 10 s by default. */
+  /** Maximum duration of connecting to a server and listing its tools; default 10 s. */
   readonly connectTimeoutMs?: number;
 }
 
@@ -50,7 +49,7 @@ interface Connection {
   readonly tools: readonly McpTool[];
 }
 
-/** The tools of a conversation's MCP servers, for one run. The first use connects each server. */
+/** Tools of a conversation's MCP servers, for one run. The first use of a server connects to it. */
 export class McpTools {
   readonly #options: McpToolsOptions;
   readonly #connections = new Map<string, Promise<Connection | undefined>>();
@@ -59,7 +58,7 @@ export class McpTools {
     this.#options = options;
   }
 
-  /** Returns the tools of all servers that answer, in order. `call` uses the first of a name. */
+  /** Returns the tools of all servers that answer, in order; of equal names, only the first. */
   async list(signal: AbortSignal): Promise<readonly McpTool[]> {
     const connections = await Promise.all(
       this.#servers().map((server) => this.#connected(server, signal)),
@@ -74,7 +73,7 @@ export class McpTools {
     }));
   }
 
-  /** Calls a tool once, on its first server. A failure is a result; only the signal rejects. */
+  /** Calls a tool once, on the first server with it. Returns failures; only an abort rejects. */
   async call(call: McpCall, signal: AbortSignal): Promise<McpResult> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
     const silent: string[] = [];
@@ -102,7 +101,7 @@ export class McpTools {
       .filter((server): server is HttpServer => 'type' in server && server.type === 'http');
   }
 
-  /** Returns undefined for a server whose response violates the protocol. */
+  /** Returns the connection to a server; undefined if the connection fails. */
   #connected(server: HttpServer, signal: AbortSignal): Promise<Connection | undefined> {
     const known = this.#connections.get(server.name);
     if (known !== undefined) return known;
@@ -194,7 +193,7 @@ async function connect(
   }
 }
 
-/** Accepts every result, because checking one would compile the server's schema to code. */
+/** Accepts every result, because a check would compile the server's schema to code. */
 const acceptance: jsonSchemaValidator = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
@@ -208,7 +207,7 @@ async function ended(
   await connection?.client.close().catch(() => undefined);
 }
 
-/** Bounds the response, and refuses the message stream outside calls, which nothing reads. */
+/** Limits the response's size. Rejects GET requests: nothing would read their message stream. */
 async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
   if (init?.method === 'GET') return new Response(null, { status: 405 });
   const response = await fetch(url, init);

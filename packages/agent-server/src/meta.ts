@@ -3,14 +3,14 @@ import * as z from 'zod/mini';
 /** The reference agent does not judge risks, so ConfirmRisky asks before every action. */
 export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
 
-/** Stored settings of a conversation. Sealed texts need the server's secret key. */
+/** Stored settings of a conversation. The server's secret key encrypts the fields `sealed…`. */
 export const metaSchema = z.object({
   /** UUID as 32 hexadecimal digits. */
   id: z.string(),
   createdAt: z.string(),
   workingDir: z.string(),
   maxIterations: z.number(),
-  /** Absent: NeverConfirm. */
+  /** Default: NeverConfirm. */
   confirmationPolicy: z.optional(z.enum(confirmationPolicies)),
   title: z.optional(z.string()),
   tags: z.record(z.string(), z.string()),
@@ -25,11 +25,11 @@ export const metaSchema = z.object({
       retries: z.optional(z.number()),
     }),
   ),
-  /** Values by name. */
+  /** Encrypted values of secrets by name. */
   sealedSecrets: z.record(z.string(), z.string()),
-  /** Requests that read a value from another server, as JSON by name. */
+  /** Encrypted requests, as JSON by name of the secret, that read its value from another server. */
   sealedLookups: z.optional(z.record(z.string(), z.string())),
-  /** The conversation's MCP servers as JSON, sealed because headers may contain secrets. */
+  /** MCP servers as JSON, encrypted because headers may contain secrets. */
   sealedMcpServers: z.optional(z.string()),
 });
 export type Meta = z.output<typeof metaSchema>;

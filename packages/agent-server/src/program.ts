@@ -26,36 +26,36 @@ export interface Run {
   readonly signal: AbortSignal;
   /** Aborted with `PauseRequested` when a client has requested a pause. */
   readonly pauseSignal: AbortSignal;
-  /** Throws when a client has requested a pause. The program calls it between two steps. */
+  /** Throws if a client has requested a pause. Programs call `checkpoint` between two steps. */
   checkpoint(): void;
   /** Returns the log positions of the user's unhandled messages, oldest first. */
   pendingMessages(): readonly number[];
   append(...drafts: readonly Draft[]): Promise<void>;
-  /** Throws if a person has to confirm the last action, with which the next run begins. */
+  /** Throws if a person has to confirm the last action. The next run begins with this action. */
   confirm(): void;
-  /** Absent: the choice of the agent. */
+  /** Undefined: the default of the agent. */
   readonly confirmationPolicy: Meta['confirmationPolicy'];
-  /** The agent's last question, until the agent gets its answer. */
+  /** Last approval request of the agent; undefined when the agent has got the answer. */
   readonly approval: OpenApproval | undefined;
-  /** The session of the agent that the next process continues. */
+  /** Id of the agent's session, which the next process continues. */
   readonly acpSession: string | undefined;
-  /** Names of the MCP servers that were recorded as unusable by the agent. */
+  /** Names of the MCP servers that the log records as unusable for the agent. */
   readonly skippedMcpServers: ReadonlySet<string>;
-  /** Names of the secrets that the agent's process lacks, as recorded last. */
+  /** Names of the secrets that were last recorded as missing in the agent's process. */
   readonly skippedSecrets: readonly string[];
-  /** Event that interrupted the agent's last turn; undefined when the turn has ended. */
+  /** Cause that interrupted the agent's last prompt; undefined if the prompt has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   failOpenCalls(reason: string): Promise<void>;
-  /** Returns the tools of those MCP servers of the conversation that answer. */
+  /** Returns the tools of the conversation's MCP servers that answer. */
   mcpTools(): Promise<readonly McpTool[]>;
-  /** Calls a tool of an MCP server. A failure is a result. */
+  /** Calls a tool of an MCP server. Returns a failure as a result. */
   callTool(call: McpCall): Promise<McpResult>;
   /** Runs the command of a tool call. Output and error are merged, bounded and masked. */
   execute(request: CommandRequest, toolCallId: string): Promise<CommandResult>;
 }
 
 export interface ProgramLink {
-  /** Withdraws a question: the agent no longer wants the answer, and continues without one. */
+  /** Withdraws an approval request, because the agent continues without the answer. */
   withdraw(approvalId: string): void;
   readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
   readonly meta: Meta;
@@ -70,13 +70,13 @@ export interface Program {
   /** Handles the pending messages. Throws RunFailure when this fails. */
   work(run: Run): Promise<void>;
   /**
-   * Ends a process that outlives a run. A program with such a process handles all runs of its
-   * conversation; any other program is chosen for each run.
+   * Ends a process that outlives a run. A program with `close` handles all runs of its
+   * conversation; a program without `close` is chosen for each run.
    */
   close?(): Promise<void>;
 }
 
-/** The model of a conversation: settings of its request, completed by the environment. */
+/** Model of a conversation: the settings of its request, completed by the environment. */
 export interface Model {
   readonly model: string;
   readonly baseUrl: string | undefined;
@@ -86,7 +86,7 @@ export interface Model {
 
 export interface ProgramPlace {
   readonly model: Model | undefined;
-  /** Folder on the volume for the state of an agent with its own process. */
+  /** Folder on the volume for the state of an ACP agent. */
   readonly home: string;
   /** Environment of commands, without any key of the server. */
   readonly env: Readonly<Record<string, string>>;
@@ -103,7 +103,7 @@ export type ChooseProgram = (place: ProgramPlace) => Program;
 /** Returns the programs for an environment. Throws SettingsError for an invalid setting. */
 export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
 
-/** Ends a run with the status `error` and a ConversationErrorEvent, or only with `stuck`. */
+/** Ends a run with status `error` and a ConversationErrorEvent, or with status `stuck` alone. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: string;

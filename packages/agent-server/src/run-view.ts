@@ -11,9 +11,9 @@ import { ConfirmationRequested, type Program, type ProgramLink, type Run } from 
 export interface ConversationHost {
   readonly commands: Commands;
   programFor(meta: Meta, link: ProgramLink): Program;
-  /** Ends what the program of a conversation has started, before the conversation closes. */
+  /** Ends the processes of a conversation's program, before the conversation closes. */
   release(meta: Meta): Promise<void>;
-  /** Returns a command's environment with the secrets that it names, and the unreadable names. */
+  /** Returns variables with the secrets that `command` names, and names of unreadable secrets. */
   environmentFor(
     meta: Meta,
     command: string,
@@ -97,7 +97,7 @@ export function runViewOf({ run, host, state, conversation }: RunViewOptions): R
     },
     pendingMessages: () => conversation.pendingMessages(),
     append: async (...drafts) => {
-      // No event may follow an interruption.
+      // The log gets no event of a run after the run's interruption.
       await conversation.log.append(() => {
         signal.throwIfAborted();
         return drafts;

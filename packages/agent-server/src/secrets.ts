@@ -54,7 +54,7 @@ const maxLookupBytes = 64 * 1024;
 const maxVariableBytes = 120 * 1024;
 /** Maximum bytes of all secrets in the environment of an agent's process. */
 const maxEnvironmentBytes = 1024 * 1024;
-/** Maximum replaced values of a conversation that are still masked. */
+/** Maximum number of replaced values of a conversation that are masked like current ones. */
 const maxFormerValues = 256;
 
 /** A secret in the format of the OpenHands protocol. */
@@ -107,14 +107,14 @@ interface Known {
   readonly sealedSecrets: Meta['sealedSecrets'];
   readonly sealedMcpServers: Meta['sealedMcpServers'];
   readonly values: ReadonlyMap<string, string>;
-  /** Values that were read or replaced, oldest first. */
+  /** All values to mask: current ones, replaced ones, and those of other servers, oldest first. */
   readonly former: Set<string>;
   needles: Needles;
 }
 
 /**
- * Reads the secrets of conversations, and knows which values to mask. Values of other servers stay
- * in memory. A conversation without secrets costs nothing.
+ * Reads the secrets of conversations, and knows which values to mask. Values that other servers
+ * return are never stored. A conversation without secrets needs no memory.
  */
 export class Secrets {
   readonly #box: Pick<SecretBox, 'open'>;
@@ -125,7 +125,7 @@ export class Secrets {
     this.#box = box;
   }
 
-  /** Returns the texts to hide: all known values, and the secrets of MCP servers. */
+  /** Returns the texts to mask: all known values, and the secrets of MCP servers. */
   needlesOf(meta: Meta): Needles {
     return this.#knownOf(meta)?.needles ?? noNeedles;
   }
@@ -154,7 +154,7 @@ export class Secrets {
         else values.set(name, value);
       }),
     );
-    // An interrupted run also masks the values read so far.
+    // The values are masked even if the run is interrupted.
     this.#remember(meta, [...values.values()]);
     signal.throwIfAborted();
     return { values, unread };
@@ -189,7 +189,7 @@ export class Secrets {
     return known;
   }
 
-  /** Masks values from now on. Beyond the maximum, the least recently read ones are dropped. */
+  /** Masks values from now on. Beyond the maximum, it drops the least recently read ones. */
   #remember(meta: Meta, values: readonly string[]): void {
     const known = this.#knownOf(meta);
     if (known === undefined) return;
@@ -205,7 +205,7 @@ export class Secrets {
   }
 }
 
-/** Limits the values that are not current; the oldest are no longer masked. */
+/** Deletes the oldest values that are not current, beyond `maxFormerValues`. */
 function forgetOldest(former: Set<string>, current: ReadonlySet<string>): void {
   for (const value of former) {
     if (former.size <= maxFormerValues + current.size) return;
@@ -220,10 +220,10 @@ const secretsOf = (servers: readonly McpServer[]): readonly string[] =>
   servers
     .flatMap((server) => ('type' in server ? server.headers : server.env))
     .filter(({ name }) => secretName.test(name))
-    // The scheme of an Authorization header is not secret, but the token is secret without it too.
+    // The token of an Authorization header is secret without its scheme, too.
     .flatMap(({ value }) => [value, value.replace(/^(Basic|Bearer|Token) +/i, '')]);
 
-/** Reads a secret of another server; undefined after two failures or the timeout. */
+/** Reads a secret from another server; undefined after two failures or the timeout. */
 async function valueOf(
   secret: Lookup | undefined,
   signal: AbortSignal,
@@ -233,7 +233,7 @@ async function valueOf(
     try {
       return await fetchedText(secret, signal);
     } catch {
-      // The error may contain the URL, which may itself contain a secret.
+      // The error is not logged, because it may contain the URL, which may contain a secret.
       if (attempt >= lookupAttempts) return undefined;
       await sleep(retryDelayMs, undefined, { signal }).catch(() => undefined);
     }
@@ -251,7 +251,7 @@ async function fetchedText({ url, headers }: Lookup, signal: AbortSignal): Promi
   const bytes: AsyncIterable<Uint8Array> | readonly Uint8Array[] = response.body ?? [];
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // The body of a refusal is not read, and cancelling it closes the connection.
+  // The body of an error response is not read. Its cancellation closes the connection.
   if (!response.ok) await response.body?.cancel();
   else
     for await (const chunk of bytes) {
@@ -274,8 +274,8 @@ const reserved =
   /^(HOME|PATH|SHELL|IFS|ENV|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|LD_.*|DYLD_.*)$/;
 
 /**
- * Returns secrets as variables of an agent's process. `skipped` names secrets that no process can
- * have, or that would replace a variable of the server in `taken`.
+ * Returns secrets as variables of an agent's process. `skipped` names the others: those that are
+ * invalid, `reserved`, in `taken`, or beyond `maxEnvironmentBytes`.
  */
 export function agentVariablesOf(
   values: ReadonlyMap<string, string>,

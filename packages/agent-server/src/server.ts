@@ -51,7 +51,7 @@ const webhookOf = (body: WebhookBody): WebhookSettings => ({
   maxBatchBytes: body.max_batch_bytes,
 });
 
-/** Whether the header is a key. The constant time of the comparison reveals nothing about keys. */
+/** Whether the header is a key. The comparison takes constant time, which reveals no key. */
 function acceptsKey(keys: readonly string[], header: string | string[] | undefined): boolean {
   const candidate = Array.isArray(header) ? header[0] : header;
   if (candidate === undefined) return false;
@@ -86,7 +86,7 @@ export class AgentServer {
     this.#settings = settings;
     this.#programs = programs;
     this.#log = log;
-    // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
+    // An import of node:http would also load the client `fetch`, which costs 15 MB and 20 ms.
     this.#server = process
       .getBuiltinModule('node:http')
       .createServer((request, response) => void this.#serve(request, response));
@@ -351,7 +351,7 @@ function send(response: ServerResponse, result: RouteResponse): void {
   response.end(text);
 }
 
-/** The length was sent, so the connection breaks if the file has become shorter. */
+/** Sends a file. Breaks the connection if the file has become shorter than its content-length. */
 function sendFile(response: ServerResponse, { name, bytes, content }: Download): void {
   response.writeHead(200, {
     'content-type': 'application/octet-stream',

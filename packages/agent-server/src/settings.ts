@@ -3,14 +3,14 @@ import { parseArgs } from 'node:util';
 export interface Settings {
   readonly host: string;
   readonly port: number;
-  /** Waits for keys from `POST /api/init`. */
+  /** Whether the server waits for its keys from `POST /api/init`. */
   readonly deferredInit: boolean;
   readonly sessionKeys: readonly string[];
-  /** Bootstrap key in deferred mode, otherwise the key that encrypts secrets on the disk. */
+  /** Key for `POST /api/init` if `deferredInit`, else the key that encrypts secrets on the disk. */
   readonly secretKey: string | undefined;
   readonly conversationsPath: string;
   readonly maxConcurrentRuns: number;
-  /** Environment of commands, which also has the default settings of the model. */
+  /** All variables of the environment, including the default settings of the model (`LLM_…`). */
   readonly env: Readonly<Record<string, string>>;
 }
 

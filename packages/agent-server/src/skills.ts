@@ -14,7 +14,7 @@ export interface Skill {
 const maxSkillBytes = 64 * 1024;
 const maxSkills = 100;
 
-/** Returns AGENTS.md and the skills of the usual folders of a repository. */
+/** Returns AGENTS.md and the skills in the folder `.openhands` of a repository. */
 export async function projectSkills(projectDir: string): Promise<readonly Skill[]> {
   const files = [join(projectDir, 'AGENTS.md')];
   for (const folder of ['.openhands/skills', '.openhands/microagents']) {

@@ -55,7 +55,7 @@ export const observationEvent = (
   observation,
 });
 
-/** Returns the first line, or its beginning with a mark of the omission. */
+/** Returns the first line, truncated to 100 characters, with an ellipsis for omitted text. */
 function summaryOf(text: string): string {
   const line = text.split('\n', 1)[0] ?? '';
   // Removes half of a surrogate pair at the end.
@@ -80,7 +80,7 @@ export const terminalAction = (call: TerminalCall): EventBody => {
 
 export interface ToolCall extends Pick<TerminalCall, 'toolCallId' | 'responseId' | 'thought'> {
   readonly name: string;
-  /** Undefined: the arguments violate the protocol, and the tool is not called. */
+  /** Undefined if the arguments are no JSON object. The tool is then not called. */
   readonly given: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -102,7 +102,7 @@ const toolObservation = (
     is_error: isError,
   });
 
-/** Records the call with other events, calls the tool, records the result. True for a failure. */
+/** Records the call and `drafts`, calls the tool, and records the result. True for a failure. */
 export async function runTool(
   run: Run,
   call: ToolCall,
@@ -151,7 +151,7 @@ export const terminalObservation = (
     metadata: { exit_code: exitCode, working_dir: workingDir },
   });
 
-/** Records the call with other events, runs its command, and records the result. */
+/** Records the call and `drafts`, runs its command, and records the result. */
 export async function runTerminal(
   run: Run,
   call: TerminalCall,

@@ -12,7 +12,7 @@ interface Post {
 interface EventPostLimits {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /** Number of retries after the first attempt. Unaccepted events then wait for the next flush. */
+  /** Number of retries after the first attempt. The events then wait for the next flush. */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;
@@ -86,7 +86,7 @@ export class EventPost {
     });
   }
 
-  /** Sends the waiting events, and continues while a full buffer waits. */
+  /** Sends the waiting events, and continues while at least `bufferSize` events wait. */
   async #work(): Promise<void> {
     let left = this.#queue.length;
     do {
@@ -209,12 +209,12 @@ export class Webhooks {
         bare: true,
       });
       post.add(body);
-      // A failed notification is not kept, since the next one has the newer state.
+      // A failed notification is not repeated, because the next one has a newer state.
       post.end();
     }
   }
 
-  /** Ends the notifications about a conversation after its last events. */
+  /** Sends the waiting events of a conversation, and stops sending further ones. */
   unfollow(conversation: Conversation): void {
     const followed = this.#posts.get(conversation);
     this.#posts.delete(conversation);
@@ -222,7 +222,7 @@ export class Webhooks {
     for (const post of followed?.posts ?? []) post.end();
   }
 
-  /** Sends the waiting events within the time limit. */
+  /** Sends the waiting events of all conversations, within `maxLastFlushMs`. */
   async close(): Promise<void> {
     const all = [...this.#posts.values()];
     for (const { unsubscribe } of all) unsubscribe();
@@ -240,7 +240,7 @@ export class Webhooks {
       'content-type': 'application/json',
       ...(sessionKey === undefined ? {} : { 'x-session-api-key': sessionKey }),
     };
-    // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
+    // An import of node:http would also load the client `fetch`, which costs 15 MB and 20 ms.
     const { request } = process.getBuiltinModule(
       url.protocol === 'https:' ? 'node:https' : 'node:http',
     );

@@ -1,7 +1,7 @@
 import type { Server } from 'node:net';
 import { systemCodeOf } from './system-code.ts';
 
-/** All addresses of a machine, of both families. */
+/** Host on which a server listens at all IPv4 and IPv6 addresses of the machine. */
 export const everyAddress = '::';
 const everyIPv4Address = '0.0.0.0';
 
@@ -9,10 +9,10 @@ const everyIPv4Address = '0.0.0.0';
 export const isEveryAddress = (host: string): boolean =>
   host === everyAddress || host === everyIPv4Address;
 
-/** A host in the form of URLs: an IPv6 address has brackets there. */
+/** Returns the host as URLs contain it: an IPv6 address gets brackets. */
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** An IPv4 address without its IPv6 prefix (`::ffff:1.2.3.4`); other texts stay unchanged. */
+/** Converts an IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) to IPv4; other texts stay unchanged. */
 export function withoutMapping(address: string): string {
   const dotted = /^(?:::|(?:0{1,4}:){5})ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (dotted !== undefined) return dotted;
@@ -26,7 +26,7 @@ export function withoutMapping(address: string): string {
 }
 
 export interface ListenAddress {
-  /** `::` means all addresses, and all IPv4 addresses where the system has no IPv6. */
+  /** `::` means all IPv4 and IPv6 addresses, or all IPv4 addresses if the system has no IPv6. */
   readonly host: string;
   readonly port: number;
   readonly backlog?: number;
@@ -34,7 +34,7 @@ export interface ListenAddress {
 
 const withoutIPv6: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 
-/** Resolves to the port when the server listens. Rejects with the error of the system. */
+/** Resolves to the port when the server listens. Rejects with the error of `server.listen`. */
 export async function listenAt(server: Server, address: ListenAddress): Promise<number> {
   try {
     await listening(server, address);

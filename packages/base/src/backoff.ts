@@ -2,7 +2,7 @@ export interface BackoffOptions {
   readonly baseMs: number;
   /** Maximum delay, without jitter. */
   readonly capMs: number;
-  /** Default 2. */
+  /** Factor by which each further failure multiplies the delay; default 2. */
   readonly factor?: number;
   /** Maximum share of a delay that is added at random, to spread retries of clients; default 0. */
   readonly jitter?: number;

@@ -3,11 +3,11 @@ export interface Timer {
   cancel(): void;
 }
 
-/** Every wait takes a Clock: the simulation runs hours in milliseconds, always in one order. */
+/** Time and timers. Tests replace them, so that hours pass in milliseconds, in a fixed order. */
 export interface Clock {
-  /** Wall clock in milliseconds since 1970; it may jump, so only people and machines read it. */
+  /** Wall-clock time in milliseconds since 1970. The time may jump, so intervals do not use it. */
   now(): number;
-  /** Milliseconds since an arbitrary start, never decreasing; for every interval and deadline. */
+  /** Milliseconds since an arbitrary start, for intervals and deadlines. They never decrease. */
   monotonic(): number;
   /** Calls back once, after `delayMs` or later, in a later turn of the event loop. */
   after(delayMs: number, callback: () => void): Timer;
@@ -63,7 +63,7 @@ export function every(
   return { cancel: () => timer.cancel() };
 }
 
-/** Returns the time in RFC 3339, in UTC with milliseconds, as this project's kinds have it. */
+/** Returns the time as custom resources store it: in RFC 3339, in UTC, with milliseconds. */
 export const isoTime = (clock: Clock): string => new Date(clock.now()).toISOString();
 
 interface IdleTimerOptions {
@@ -72,7 +72,7 @@ interface IdleTimerOptions {
   readonly onIdle: () => void;
 }
 
-/** Calls `onIdle` once, `idleMs` after the last `touch`, which is cheap, since it sets no timer. */
+/** Calls `onIdle` once, `idleMs` after the last `touch`. `touch` is cheap: it sets no timer. */
 export class IdleTimer {
   readonly #options: IdleTimerOptions;
   #lastMs: number;

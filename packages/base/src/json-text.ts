@@ -1,7 +1,6 @@
 /**
- * Whether parsed JSON has more levels of lists and objects than allowed. The parser of V8 takes any
- * number of them, and everything that then walks the value by recursion ends with a RangeError:
- * JSON.stringify after some thousand levels.
+ * Whether parsed JSON nests lists and objects deeper than `maxDepth`. JSON.parse accepts any depth,
+ * but recursive code such as JSON.stringify throws a RangeError after some thousand levels.
  */
 export function isDeeperThan(value: unknown, maxDepth: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
@@ -12,9 +11,9 @@ export function isDeeperThan(value: unknown, maxDepth: number): boolean {
 
 interface Level {
   readonly path: string;
-  /** The names that an object has so far; undefined for a list. */
+  /** Names of the object's fields so far; undefined for a list. */
   readonly names: Set<string> | undefined;
-  /** The name or the index at which the reader is. */
+  /** Name of the current field of an object. */
   name: string;
   index: number;
   expectsName: boolean;
@@ -26,9 +25,8 @@ const pathAt = ({ path, names, name, index }: Level): string => {
 };
 
 /**
- * Yields the place of each name that occurs again in the same object, as `spec.ports[0].name`. Of
- * two, JSON.parse silently takes the last one.
- * @param text JSON that JSON.parse has accepted.
+ * Yields the path, such as `spec.ports[0].name`, of each name that an object has more than once.
+ * JSON.parse silently takes the last value. `text` is JSON that JSON.parse has accepted.
  */
 export function* repeatedNames(text: string): Generator<string, void, undefined> {
   const levels: Level[] = [];
@@ -72,10 +70,7 @@ export function* repeatedNames(text: string): Generator<string, void, undefined>
   }
 }
 
-/**
- * The index of the quote that ends the string of JSON which begins at `start`; the length without
- * one.
- */
+/** Index of the quote that ends the JSON string at `start`; the length of `json` without one. */
 export function endOfString(json: string, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     const code = json.charCodeAt(at);

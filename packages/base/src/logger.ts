@@ -1,7 +1,7 @@
 export const logLevels = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Values beside a message. An `error` field is written with its stack and causes. */
+/** Fields of a log line. The logger writes an `error` with its stack and causes. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Logger {
@@ -9,12 +9,12 @@ export interface Logger {
   warn(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   debug(message: string, fields?: LogFields): void;
-  /** Whether a message of this level would be written, checked where fields are costly. */
+  /** Whether messages of this level are written. Callers check this before costly fields. */
   enabled(level: LogLevel): boolean;
   child(fields: LogFields): Logger;
 }
 
-/** Discards every message; for tests, and the default of libraries. */
+/** Discards every message. Tests use this logger, and libraries do by default. */
 export const silentLogger: Logger = {
   error: () => undefined,
   warn: () => undefined,

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 
-/** Keeps the most recently used entries. The option `max` would allocate all memory at once. */
+/** Cache of the most recently used entries. The option `max` would allocate all memory up front. */
 export const recentlyUsed = <V extends object | string | number | boolean>(
   maxEntries: number,
 ): LRUCache<string, V> => new LRUCache({ maxSize: maxEntries, sizeCalculation: () => 1 });

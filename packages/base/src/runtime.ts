@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 
-/** Dependencies of most classes; tests and the simulation replace them. */
+/** Dependencies of most classes. Tests replace them. */
 export interface Runtime {
   readonly clock: Clock;
-  /** Random numbers from 0 to below 1. */
+  /** Returns a random number from 0 to below 1. */
   readonly random: () => number;
   readonly logger: Logger;
 }

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Holder of units: an owner, and the sandbox whose agent the work calls, if any. */
+/** Holder of units: an owner, and the sandbox that the work calls, if any. */
 export interface Holder {
   readonly owner: string;
   readonly sandbox?: string | undefined;
@@ -10,12 +10,12 @@ export type Bound = 'total' | 'owner' | 'sandbox';
 
 export interface SharesOptions {
   readonly total: number;
-  /** Maximum units of one owner: less than the total, so that other owners always find room. */
+  /** Maximum units of one owner, less than `total`, so that one owner never takes all units. */
   readonly perOwner: number;
-  /** Default unlimited. */
+  /** Maximum units for one sandbox; default unlimited. */
   readonly perSandbox?: number;
   readonly refuse: (bound: Bound) => Error;
-  /** Maximum waiting time and waiters of `wait`. Absent: `wait` rejects when there is no room. */
+  /** Maximum duration and number of waiting calls. Absent: `wait` rejects if no unit is free. */
   readonly waiting?: {
     readonly clock: Clock;
     readonly maxMs: number;
@@ -30,20 +30,20 @@ interface Waiter {
   readonly enter: () => void;
 }
 
-/** Returns the units to the pool. A second call has no effect. */
+/** Releases the units. A second call has no effect. */
 export type Release = () => void;
 
 /**
- * A semaphore with a share for each owner and each sandbox, so that slow work and silent agents
- * only fill their own share. Waiting work enters round robin by owner, and for one owner in the
- * order of arrival as far as its sandbox's limit permits. Keeps nothing about owners that neither
- * hold units nor wait.
+ * A semaphore with a limit for each owner and each sandbox, so that slow work and unresponsive
+ * agents take no units of others. Waiting calls enter round robin by owner. Calls of one owner
+ * enter in the order of arrival, but a call for a sandbox at its limit does not delay the others.
+ * Owners that neither hold units nor wait use no memory.
  */
 export class Shares {
   readonly #options: SharesOptions;
   readonly #byOwner = new Map<string, number>();
   readonly #bySandbox = new Map<string, number>();
-  /** Waiters by owner, in the order of service. */
+  /** Waiters by owner. The first owner of the map is served first. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   #inUse = 0;
   #waiters = 0;
@@ -88,7 +88,7 @@ export class Shares {
     return this.#hold(holder, units);
   }
 
-  /** Acquires units once there is room. Rejects by `refuse`, after `maxMs`, or with the signal. */
+  /** Waits for units, at most `maxMs`. Rejects with the error of `refuse` or the abort reason. */
   async wait(
     holder: Holder,
     {
@@ -108,7 +108,7 @@ export class Shares {
         end();
         this.#remove(waiter);
         reject(error);
-        // The room that was reserved for this waiter is free again.
+        // Other waiters may now take the units that were reserved for this waiter.
         this.#letIn();
       };
       const onAbort = () => leave(signal?.reason as Error);
@@ -161,19 +161,19 @@ export class Shares {
     for (let next = this.#next(); next !== undefined && this.#fits(next); next = this.#next()) {
       const { owner } = next.holder;
       this.#remove(next);
-      // The owner moves to the end: all other owners are served before its next waiter.
+      // The owner moves to the end of the map: all other owners are served before its next waiter.
       const others = this.#waiting.get(owner);
       if (others !== undefined && this.#waiting.delete(owner)) this.#waiting.set(owner, others);
       next.enter();
     }
   }
 
-  /** True while free room is reserved for a waiter that needs more than is free. */
+  /** Whether the free units are reserved for a waiter that needs more units than are free. */
   get #isReserved(): boolean {
     return this.#next() !== undefined;
   }
 
-  /** The first waiter that no share excludes; none overtakes it, so small work starves no large. */
+  /** First waiter below the limits of owner and sandbox. No call for fewer units overtakes it. */
   #next(): Waiter | undefined {
     if (this.#waiters === 0) return undefined;
     for (const waiters of this.#waiting.values()) {

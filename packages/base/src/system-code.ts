@@ -1,10 +1,10 @@
-/** The code of a system or undici error; of an AggregateError, the code of the first. */
+/** Returns the code of an error of Node or undici. An AggregateError has its first error's code. */
 export const systemCodeOf = (error: unknown): string | undefined =>
   typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
     ? error.code
     : undefined;
 
-/** Codes of a connection attempt that failed: no byte of a request was sent. */
+/** Codes of failed connection attempts. No byte of the request was sent. */
 const notConnected: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ECONNREFUSED',
@@ -17,10 +17,10 @@ const notConnected: ReadonlySet<string> = new Set([
 ]);
 const closed: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/** Whether no connection was established, so that nothing was sent. */
+/** Whether no connection was established, so that no byte of the request was sent. */
 export const isNotConnected = (error: unknown): boolean =>
   notConnected.has(systemCodeOf(error) ?? '');
 
-/** Whether a connection closed before the response, as servers close idle ones during requests. */
+/** Whether the connection closed before the response, as when the server closes it as idle. */
 export const isClosedConnection = (error: unknown): boolean =>
   closed.has(systemCodeOf(error) ?? '');

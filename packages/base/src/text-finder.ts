@@ -1,29 +1,29 @@
-/** A part of a text, from `start` to before `end`, in UTF-16 code units. */
+/** A match in a text, from `start` to before `end`, in UTF-16 code units. */
 export interface Found {
   readonly start: number;
   readonly end: number;
-  /** Index of the found text among the wanted ones. */
+  /** Index of the matched text in the list `wanted`. */
   readonly index: number;
 }
 
 /**
- * Finds any of many texts in another one by the automaton of Aho and Corasick: the time only grows
- * with the text, where one search for each would take seconds for thousands of lines of keys.
+ * Finds many texts in another one by the Aho-Corasick algorithm. The time grows only with the
+ * searched text, whereas thousands of separate searches would take seconds.
  */
 export class TextFinder {
   readonly #lengths: readonly number[];
-  /** State and code unit → state. */
+  /** Transitions of the automaton: `keyOf(state, code unit)` → next state. */
   readonly #next = new Map<number, number>();
-  /** State → the state of the longest proper suffix of its text that begins a wanted text. */
+  /** State → state of the longest proper suffix of its text that is a prefix of a wanted text. */
   readonly #shorter: number[] = [0];
-  /** State → index of the longest wanted text that ends there, or -1. */
+  /** State → index of the longest wanted text that is a suffix of its text, or -1. */
   readonly #found: number[] = [-1];
 
-  /** @param wanted Texts, none of them empty. */
+  /** @param wanted Texts to find, none of them empty. */
   constructor(wanted: readonly string[]) {
     this.#lengths = wanted.map(({ length }) => length);
     const states = wanted.flatMap((text, index) => this.#add(text, index));
-    // Shorter texts first, because each state includes the matches of shorter texts.
+    // States of shorter texts come first, because a state takes over the match of its suffix.
     for (const { state, from, unit } of states.sort((one, other) => one.depth - other.depth)) {
       const shorter = from === 0 ? 0 : this.#step(this.#shorter[from] ?? 0, unit);
       this.#shorter[state] = shorter;
@@ -31,7 +31,7 @@ export class TextFinder {
     }
   }
 
-  /** Returns the matches in order; of overlapping ones the first, then the longest. */
+  /** Returns the matches in order. If matches overlap, the first and then the longest remains. */
   in(text: string): readonly Found[] {
     const parts: Found[] = [];
     let state = 0;

@@ -1,15 +1,15 @@
 export interface TokenBucketOptions {
-  /** Maximum tokens that are taken at once after an idle time. */
+  /** Maximum number of tokens that are available at once, after an idle time. */
   readonly burst: number;
-  /** Mean time between two tokens after that, in milliseconds. */
+  /** Time until the bucket gets its next token, in milliseconds. */
   readonly intervalMs: number;
-  /** Maximum tokens that are taken in advance; default unlimited. */
+  /** Maximum number of tokens that callers take in advance; default unlimited. */
   readonly maxDebt?: number | undefined;
 }
 
 /**
- * A token bucket by the generic cell rate algorithm (ITU-T I.371). Pure: times are milliseconds of
- * a clock that never decreases, which the caller reads.
+ * A token bucket by the generic cell rate algorithm (ITU-T I.371). The bucket reads no clock: the
+ * caller passes times in milliseconds that never decrease.
  */
 export class TokenBucket {
   readonly #options: TokenBucketOptions;
@@ -35,7 +35,7 @@ export class TokenBucket {
     return Math.min(burst, Math.floor(burst - Math.max(0, this.#fullAt - now) / intervalMs));
   }
 
-  /** Takes tokens whether they are available or not, which delays later ones. */
+  /** Takes tokens, even if none is available. Later tokens are then delayed. */
   take(now: number, tokens = 1): void {
     const { burst, intervalMs, maxDebt = Infinity } = this.#options;
     const fullAt = Math.max(now, this.#fullAt) + tokens * intervalMs;

@@ -6,11 +6,11 @@ const accepted = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{
 export const parseUuid = (text: string): string | undefined =>
   accepted.test(text) ? text.replaceAll('-', '').toLowerCase() : undefined;
 
-/** Returns 32 hex digits in the dashed form that the protocol of the agent prefers. */
+/** Returns 32 hex digits as a UUID with dashes, which the protocol of the agent prefers. */
 export const dashedUuid = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
-/** A UUIDv7 (RFC 9562 §5.7), so that conversations of one second are also listed newest first. */
+/** Returns a UUIDv7 (RFC 9562 §5.7). Its milliseconds order conversations of the same second. */
 export function newUuid(nowMs: number, random: (bytes: number) => Buffer = randomBytes): string {
   const bytes = Buffer.concat([Buffer.alloc(6), random(10)]);
   bytes.writeUIntBE(nowMs, 0, 6);

@@ -10,7 +10,7 @@ import {
 import { isCommitSha, RefList, type Refs, branchOf, fullNames, heads } from './ref-list.ts';
 import { mediaTypeOf, smartType } from './smart-http.ts';
 
-/** Capabilities of a protocol version 2 host that the command `ls-refs` depends on. */
+/** The capabilities of a git host with protocol version 2 that the request `ls-refs` depends on. */
 export interface Capabilities {
   readonly objectFormat: string | undefined;
   /** Whether the host reports the default branch of a repository without commits. */
@@ -31,7 +31,7 @@ function readCapabilities(packets: IterableIterator<Packet>): Capabilities {
   return { objectFormat, unborn };
 }
 
-/** Returns the version 2 request for branches and HEAD, or for the references of a name. */
+/** Returns an `ls-refs` request for HEAD and all branches, or for the branch and tag `named`. */
 export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: string): string =>
   [
     linePacket('command=ls-refs'),
@@ -45,7 +45,7 @@ export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: stri
     flush,
   ].join('');
 
-/** Reads a response to `listRequest`; undefined if invalid. Empty: a repository without commits. */
+/** Reads the response to `listRequest`, which may have no references; undefined if invalid. */
 export const readList = (body: Buffer, named?: string): Refs | undefined =>
   readPackets(body, (packets) => {
     const list = new RefList(named);
@@ -63,7 +63,7 @@ export const readList = (body: Buffer, named?: string): Refs | undefined =>
     return any ? list.refs() : undefined;
   });
 
-/** Reads `info/refs` of a plain file host; undefined if invalid. Omits a truncated line. */
+/** Reads `info/refs` of the dumb HTTP protocol; undefined if invalid. Omits a truncated line. */
 function readPlainList(body: Buffer, named: string | undefined): Refs | undefined {
   const text = body.toString('utf8');
   const list = new RefList(named);
@@ -79,7 +79,7 @@ function readPlainList(body: Buffer, named: string | undefined): Refs | undefine
   return lines.length > 0 ? list.refs() : undefined;
 }
 
-/** Reads the default branch from the file HEAD of a plain file host; undefined without a branch. */
+/** Returns the branch that the file HEAD names; undefined if the file names no branch. */
 export function readPlainHead(text: string): string | undefined {
   const target = /^ref: (\S+)\s*$/.exec(text)?.[1];
   return target === undefined ? undefined : branchOf(target);
@@ -89,13 +89,13 @@ export type Advertisement =
   | {
       readonly kind: 'refs';
       readonly refs: Refs;
-      /** Whether the host only serves files. The target of HEAD is then in a separate file. */
+      /** Whether the host uses the dumb HTTP protocol, in which the file HEAD names the branch. */
       readonly isPlain: boolean;
     }
   | { readonly kind: 'capabilities'; readonly capabilities: Capabilities }
   /** The host refuses the request within a response of status 200. */
   | { readonly kind: 'refused'; readonly isAboutAccess: boolean }
-  /** The response is not of a git host, but for example a login page or a captive portal. */
+  /** The response is not from a git host, but for example from a login page or a captive portal. */
   | { readonly kind: 'unreadable' };
 
 const unreadable: Advertisement = { kind: 'unreadable' };
@@ -103,8 +103,8 @@ const aboutAccess =
   /not found|not exist|denied|permission|access|not authori[sz]ed|unauthori[sz]ed|forbidden/i;
 
 /**
- * Reads the response to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1
- * or 2, or the list of a plain file host. A truncated body yields the references that have arrived.
+ * Reads the response to `info/refs?service=git-upload-pack` in git's smart protocol, version 0, 1
+ * or 2, or in its dumb protocol. A truncated body yields the references that have arrived.
  */
 export function readAdvertisement(
   body: Buffer,
@@ -120,15 +120,15 @@ export function readAdvertisement(
 }
 
 /**
- * Each version may begin with the name of the service. Versions 0 and 1 send the capabilities with
- * the first reference, version 2 instead of references. Source: git's gitprotocol-http.adoc.
+ * In each version, the first packet may name the service. Versions 0 and 1 send the capabilities
+ * with the first reference; version 2 sends no references. Source: git's gitprotocol-http.adoc.
  */
 function readSmart(packets: IterableIterator<Packet>, named: string | undefined): Advertisement {
   const list = new RefList(named);
   let any = false;
   for (const data of packets) {
     if (typeof data === 'string') {
-      // A flush packet follows the line that names the service, and ends the list.
+      // One flush packet follows the line that names the service; another one ends the list.
       if (any) break;
       continue;
     }
@@ -150,13 +150,13 @@ function readSmart(packets: IterableIterator<Packet>, named: string | undefined)
   return any ? { kind: 'refs', refs: list.refs(), isPlain: false } : unreadable;
 }
 
-/** Maximum packets before the one with the capabilities: the service, a flush and the version. */
+/** Maximum number of packets before the capabilities: the service, a flush and the version. */
 const maxPacketsBefore = 8;
 
 /**
- * Removes capabilities from a host's advertisement, so that clients do not use them. Buffers only
- * the beginning. Other bytes than an advertisement of version 0 or 1 pass unchanged, and so do
- * errors.
+ * Removes the capabilities `names` from a host's advertisement, so that clients do not use them.
+ * Buffers only the packets up to the capabilities. Yields all other bytes unchanged, and throws the
+ * errors of `source`.
  */
 export async function* withoutCapabilities(
   source: AsyncIterable<Uint8Array>,
@@ -177,7 +177,7 @@ export async function* withoutCapabilities(
   if (held !== undefined && held.length > 0) yield held;
 }
 
-/** Changes the first packet with capabilities; returns the bytes unchanged if there is none. */
+/** Removes `names` from the first packet with capabilities. All other bytes remain unchanged. */
 function changedHead(bytes: Buffer, names: ReadonlySet<string>): Buffer | 'truncated' {
   for (let [at, count] = [0, 0]; count <= maxPacketsBefore; count++) {
     const framed = packetAt(bytes, at);
@@ -186,7 +186,7 @@ function changedHead(bytes: Buffer, names: ReadonlySet<string>): Buffer | 'trunc
     const { packet, end } = framed;
     const nul = typeof packet === 'string' ? -1 : packet.indexOf(0);
     if (typeof packet !== 'string' && nul >= 0) {
-      // Names of references are bytes in any encoding.
+      // The conversion to latin1 and back keeps the bytes of names in any encoding.
       const text = packet.toString('latin1');
       const kept = text
         .slice(nul + 1)

@@ -8,13 +8,13 @@ import type { Outward } from '@conversation-operator/outward/outward';
 import { request, type Dispatcher } from 'undici';
 import { ProxyError } from '@conversation-operator/outward/proxy-error';
 
-/** A failed request. `reason` is one word, PROXY_… for a proxy, and discloses no address. */
+/** A failed request. `reason` is one word without an address; `PROXY_…`: a proxy has failed. */
 export class GitHostError extends Error {
   override readonly name = 'GitHostError';
   readonly reason: string;
   readonly status: number | undefined;
 
-  /** Whether no connection was established: another request would fail too. */
+  /** Whether no connection was established, so that another request would fail too. */
   get isUnreachable(): boolean {
     return (
       isNotConnected(this.cause) || this.cause instanceof ProxyError || this.reason === 'ETIMEDOUT'
@@ -39,11 +39,11 @@ function gitHostErrorOf(error: unknown, signal: AbortSignal): GitHostError {
 
 interface Target {
   readonly method: 'GET' | 'POST';
-  /** The URL from which git would clone. */
+  /** The URL from which git clones the repository. */
   readonly repository: URL;
-  /** The base URL of the host. Redirects lead only below it. */
+  /** Base URL of the host. A redirect to a URL that is not below this one is an error. */
   readonly within: URL;
-  /** The path after the repository's, with a slash. Redirects lead only to such paths. */
+  /** Path below that of the repository, such as `/info/refs`. Redirects have to end in it. */
   readonly path: string;
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -62,25 +62,25 @@ export interface GitStreamRequest extends Target {
 
 interface AnswerHead {
   readonly status: number;
-  /** Empty if the host names no type. */
+  /** The header Content-Type; empty if absent. */
   readonly contentType: string;
   readonly repository: URL;
 }
 
 export interface GitAnswer extends AnswerHead {
   readonly body: Buffer;
-  /** Whether the body may be longer than the bytes that were read. */
+  /** Whether the host may have sent more bytes than `body` contains. */
   readonly isTruncated: boolean;
 }
 
 export interface GitStream extends AnswerHead {
   readonly headers: Dispatcher.ResponseData['headers'];
-  /** The caller reads or destroys the body in any case. */
+  /** The caller has to read or destroy the body. */
   readonly body: Readable;
 }
 
 export interface GitHttpOptions {
-  /** Maximum concurrent connections to one host; further requests wait. */
+  /** Maximum number of concurrent connections to one host; further requests wait. */
   readonly connections: number;
   readonly connectTimeoutMs: number;
   readonly outward: Outward;
@@ -92,7 +92,7 @@ const maxDiscardedBytes = 16_384;
 
 const userAgent = 'git/2 (conversation-operator)';
 
-/** Sends bounded requests to git hosts, and credentials only below the base URL of a host. */
+/** Sends requests to git hosts, limits the responses, and sends credentials only below `within`. */
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
 
@@ -100,12 +100,12 @@ export class GitHttp {
     this.#dispatcher = outward.pool({ connections, connectTimeoutMs });
   }
 
-  /** Returns the response of any status. Throws `GitHostError` without a response. */
+  /** Returns the response, whatever its status. Throws `GitHostError` if no response arrives. */
   send(options: GitRequest): Promise<GitAnswer> {
     return following(options, (url) => this.#sendPersistently(url, options));
   }
 
-  /** Returns the response before its body, limited by the signal. Throws `GitHostError`. */
+  /** Resolves before the body is read; the signal also aborts the body. Throws `GitHostError`. */
   open(options: GitStreamRequest): Promise<GitStream> {
     const { signal } = options;
     return following(options, async (url) => {
@@ -113,7 +113,7 @@ export class GitHttp {
         throw gitHostErrorOf(error, signal);
       });
       const { body } = response;
-      // Without a listener, an abort after the last read would end the process.
+      // Without a listener for `error`, an abort after the last read would end the process.
       body.on('error', () => undefined);
       if (isRedirect(response.statusCode)) body.destroy();
       return { ...headOf(response), headers: response.headers, body };
@@ -179,7 +179,7 @@ async function following<A extends ReturnType<typeof headOf>>(
     const { status } = answer;
     if (!isRedirect(status))
       return { ...answer, repository: new URL(url.pathname.slice(0, -path.length), url.origin) };
-    // A body that was sent can't be sent again.
+    // The body of a POST may be a stream, which can't be sent again.
     if (hops === maxRedirects || method !== 'GET') throw new GitHostError('redirect', { status });
     url = redirected(url, { status, location }, target);
   }
@@ -194,7 +194,7 @@ function headOf({ statusCode: status, headers }: Dispatcher.ResponseData) {
   };
 }
 
-/** Leaving the loop destroys the body and the connection; the rest is not read. */
+/** Reads at most `maxBytes`. Leaving the loop destroys the connection with the unread rest. */
 async function readBounded(
   body: Dispatcher.ResponseData['body'],
   maxBytes: number,
@@ -218,11 +218,11 @@ const isRedirect = (status: number): boolean => statuses.has(status);
 
 interface RedirectBounds {
   readonly within: URL;
-  /** Required ending of the paths of redirects, as in git: others are pages for people. */
+  /** Required end of a redirect's path, as in git. Other paths lead for example to login pages. */
   readonly path: string;
 }
 
-/** Returns the URL to which a response redirects. Throws `GitHostError` outside the bounds. */
+/** Returns the target of a redirect. Throws `GitHostError` for a target outside the bounds. */
 export function redirected(
   from: URL,
   { status, location }: { readonly status: number; readonly location: string | undefined },

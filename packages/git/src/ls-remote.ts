@@ -10,7 +10,7 @@ import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 import type { Refs } from './ref-list.ts';
 import { isDenial, referencesOf, requestOf, smartType, version2 } from './smart-http.ts';
 
-/** `unknown`: the host does not respond at the moment, or has no HTTP URL. */
+/** `unknown`: the host does not respond with an access decision, or has no HTTP URL. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
 export interface Listed extends Refs {
@@ -19,7 +19,7 @@ export interface Listed extends Refs {
 
 export interface Finding {
   readonly access: GitAccess;
-  /** The references; absent if not requested, or not readable. */
+  /** The references; absent if they are not requested or not readable. */
   readonly refs?: Listed | undefined;
   /** Whether the requested branch or tag exists; undefined if unknown. */
   readonly hasNamed?: boolean | undefined;
@@ -27,14 +27,14 @@ export interface Finding {
   readonly location?: URL;
   /** The status of the host's first response; undefined without one. */
   readonly status?: number | undefined;
-  /** The reason why the access is unknown, as one word. */
+  /** The reason why `access` is `unknown`, for example `timeout` or `status 500`. */
   readonly reason?: string;
   readonly isUnreachable?: boolean;
 }
 
 export interface RefsWanted {
   readonly wantsRefs: boolean;
-  /** A branch or tag that is requested instead of all references. */
+  /** Name of a branch or tag to look up instead of listing all references. */
   readonly named?: string | undefined;
 }
 
@@ -47,10 +47,10 @@ export interface Question extends RefsWanted {
 
 const service = 'git-upload-pack';
 
-/** Maximum bytes of bodies: 10,000s of references, or only a list's beginning to check access. */
+/** Maximum bytes of a response. 1 MiB has over 10,000 references; `access` needs only the first. */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
-/** Asks a host for references, as `git ls-remote` does. No response of the host makes it reject. */
+/** Asks a host for references like `git ls-remote`. Does not reject if the host fails. */
 export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
   const { wantsRefs, named } = question;
   let answer: GitAnswer;
@@ -103,7 +103,7 @@ const targetOf = ({ repository, within, authorization, signal }: Question) => ({
 
 type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
 
-/** Undefined if the references were not requested, or the host does not list them now. */
+/** Returns undefined if the references were not requested, or the host fails to list them. */
 async function refsOf(
   http: GitHttp,
   question: Question,
@@ -114,7 +114,7 @@ async function refsOf(
   if (!wantsRefs && named === undefined) return undefined;
   if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined))
     return { ...advertisement.refs, isTruncated };
-  // The next request starts at the URL after the redirects of the first one.
+  // The next request goes to the URL to which the first one was redirected.
   const next = { ...question, repository };
   try {
     if (advertisement.kind === 'capabilities')

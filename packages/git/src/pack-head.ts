@@ -12,15 +12,15 @@ import {
 } from './pack-object.ts';
 import type { Push, PushBody, RefCommand } from './receive-pack.ts';
 
-/** The limits of a proof. An update whose proof exceeds them is not proven. */
+/** Limits of `unprovenUpdates`. An update whose proof exceeds a limit counts as not proven. */
 export interface ProofLimits {
-  /** Maximum bytes of a pack that are read, and held until forwarded; 16 MiB by default. */
+  /** Maximum bytes of a pack that are read and held in memory until forwarded; default 16 MiB. */
   readonly maxPackBytes: number;
-  /** Maximum commits and tags, which all together have at most twice as many parents; 100,000. */
+  /** Maximum number of commits and tags, and half the maximum of their parents; default 100,000. */
   readonly maxCommits: number;
-  /** Maximum bytes of an object; 1 MiB by default. */
+  /** Maximum bytes of an object; default 1 MiB. */
   readonly maxObjectBytes: number;
-  /** Maximum bytes of all objects, each at least 512, to limit computing; 128 MiB by default. */
+  /** Maximum inflated bytes of all objects, 512 or more each, to save CPU time; default 128 MiB. */
   readonly maxInflatedBytes: number;
 }
 
@@ -31,28 +31,27 @@ const defaults: ProofLimits = {
   maxInflatedBytes: 128 * 1024 * 1024,
 };
 
-/** Maximum bytes of objects that are held as possible bases of deltas. */
+/** Maximum bytes of objects that are kept in memory as possible bases of deltas. */
 const maxHeldBytes = 4 * 1024 * 1024;
 const overheadBytes = 256;
-/** Bytes that a small object counts as, because each object costs a call. */
+/** Minimum bytes that an object counts as, because each object costs a call of zlib. */
 const minObjectCost = 512;
-/** Maximum steps from a commit to a parent in all checks of a push, per commit of the limit. */
+/** Maximum steps from a commit to a parent in all checks of a push, per commit of `maxCommits`. */
 const maxStepsPerCommit = 20;
-/** A step takes as long as this number of bytes of an object. */
+/** Cost of a step: the bytes of an object that take the same time to inflate. */
 const stepCost = 16;
-/** Bytes of objects after which the event loop runs other work. */
+/** Bytes of objects after which the search yields to the event loop. */
 const turnCost = 64 * 1024;
-/** Minimum bytes that are read before a truncated object is read again. */
+/** Minimum number of further bytes that are read before a truncated object is parsed again. */
 const minMoreBytes = 4096;
 const packHeaderBytes = 12;
 
 /**
- * Returns the references whose updates the pack of a push does not prove to be fast-forwards: by a
- * chain of commits in the pack, from the new id, over parents, to the old id. Each id is computed
- * from its commit, so no pack can claim another history. Reads the commits at the beginning of the
- * pack from `rest.ahead` on, because git writes commits first; all bytes remain in `rest`. A pack
- * that is invalid or too large ends the search without an error. An error of the source is passed
- * to the caller.
+ * Returns the references whose updates the pack of a push does not prove to be fast-forwards. The
+ * proof is a chain of commits in the pack, from the new id over parents to the old id. Each id is
+ * computed from its commit, so no pack can claim another history. Reads only the commits, which git
+ * writes at the beginning of a pack, from `rest.ahead` on; all bytes remain in `rest`. An invalid
+ * or too large pack ends the search without an error. Throws the errors of the source of `rest`.
  */
 export async function unprovenUpdates(
   push: Push,
@@ -83,7 +82,7 @@ interface Commit {
 
 type Parents = Map<string, readonly string[]>;
 
-/** Returns the references of the updates whose new id does not lead to the old one. */
+/** Returns the references of updates without a path over `parents` from the new to the old id. */
 async function unprovenBy(
   parents: Parents,
   updates: readonly RefCommand[],
@@ -112,11 +111,11 @@ async function unprovenBy(
   return unproven;
 }
 
-/** Lets the event loop run other work after a piece of computing. */
+/** Yields to the event loop each time that `turnCost` bytes of work are done. */
 class Turns {
   #cost = 0;
 
-  /** @param cost In bytes of objects. */
+  /** @param cost The work that was done, in bytes of objects. */
   async take(cost: number): Promise<void> {
     this.#cost += cost;
     if (this.#cost < turnCost) return;
@@ -130,7 +129,7 @@ interface Found {
   readonly end: number;
 }
 
-/** Reads the first commits of a pack. Offsets count from its start. Source: gitformat-pack.adoc. */
+/** Reads the first commits of a pack. Offset 0 is the pack's start. Source: gitformat-pack.adoc. */
 class Pack {
   readonly #body: PushBody;
   readonly #idLength: number;
@@ -150,7 +149,7 @@ class Pack {
     this.#limits = limits;
   }
 
-  /** Yields the commits up to the first other object, the first invalid byte, or a limit. */
+  /** Yields the commits before the first tree or blob, the first invalid byte, or a limit. */
   async *commits(): AsyncGenerator<Commit, void, undefined> {
     const count = Math.min(await this.#objectCount(), this.#limits.maxCommits);
     for (let [index, at] = [0, packHeaderBytes]; index < count; index++) {
@@ -184,15 +183,15 @@ class Pack {
     return this.#body.ahead.subarray(0, this.#limits.maxPackBytes);
   }
 
-  /** Reads until this number of bytes is held, the body ends, or the limit is reached. */
+  /** Reads until `bytes` are held, the body ends, or `maxPackBytes` are held. */
   async #fill(bytes: number): Promise<void> {
     const wanted = Math.min(bytes, this.#limits.maxPackBytes);
     while (this.#body.ahead.length < wanted && (await this.#body.more()));
   }
 
   /**
-   * Reads the next object. A truncated object is read again once twice its bytes are held, so that
-   * small chunks of a body do not multiply the work.
+   * Reads the object at `at`. Parses a truncated object again only after twice its bytes have
+   * arrived, so that a body in small chunks does not multiply the work.
    */
   async #next(at: number): Promise<Found | undefined> {
     for (let wanted = at + 1; ;) {
@@ -220,13 +219,13 @@ class Pack {
     return object && { object, end };
   }
 
-  /** Returns the offset of a delta's base. Bases precede their deltas, so chains have no cycle. */
+  /** Returns the offset of a delta's base, which has to precede the delta: chains have no cycle. */
   #baseOf({ base }: Head, at: number): number | undefined {
     const offset = typeof base === 'string' ? this.#offsets.get(base) : base;
     return offset !== undefined && offset >= packHeaderBytes && offset < at ? offset : undefined;
   }
 
-  /** Returns the object at an earlier offset, read again if no longer held. */
+  /** Returns the object at an earlier offset. Reads the object again unless `#held` contains it. */
   async #resolve(bytes: Buffer, offset: number): Promise<EarlyObject | undefined> {
     const deltas: { readonly at: number; readonly head: Head }[] = [];
     let object: EarlyObject | undefined;

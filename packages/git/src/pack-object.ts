@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { inflateSync, type Inflate } from 'node:zlib';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
-/** Bytes of memory beyond the expected size with which inflating ends in one step. */
+/** Additional bytes of the output buffer, with which zlib inflates an object in one step. */
 const additionalBytes = 64;
-/** Maximum factor of a digit in a size, beyond which numbers become inexact. */
+/** Maximum factor of a digit in an encoded size, so that the size stays an exact number. */
 const maxSize = 2 ** 40;
 
-/** An object of a kind that git writes before all others. */
+/** An object of a kind that git writes at the beginning of a pack. */
 export interface EarlyObject {
   readonly kind: 'commit' | 'tag';
   readonly content: Buffer;
@@ -16,7 +16,7 @@ export interface EarlyObject {
 export interface Head {
   readonly kind: EarlyObject['kind'] | 'delta';
   readonly size: number;
-  /** The base of a delta: its offset, or its id. */
+  /** The base of a delta: its offset in the pack, or its id. */
   readonly base?: number | string;
   readonly dataAt: number;
 }
@@ -24,7 +24,7 @@ export interface Head {
 const objectTypes = { commit: 1, tag: 4, offsetDelta: 6, idDelta: 7 } as const;
 const earlyTypes: ReadonlySet<number> = new Set(Object.values(objectTypes));
 
-/** Undefined for objects of another type, which follow the commits, and for invalid bytes. */
+/** Returns undefined for invalid bytes, and for trees and blobs, which follow the commits. */
 export function readHead(
   bytes: Buffer,
   offset: number,
@@ -81,7 +81,7 @@ export function inflateAt(
   const maxInputBytes = 2 * size + 1024;
   const input = bytes.subarray(at, at + maxInputBytes);
   try {
-    // Node's types lack the option `info`, with which the result has two parts.
+    // Node's types lack the option `info`, which makes the function return a buffer and an engine.
     const { buffer, engine } = inflateSync(input, {
       info: true,
       maxOutputLength: Math.max(size, 1),
@@ -125,7 +125,7 @@ export function applyDelta(base: Buffer, delta: Buffer, maxBytes: number): Buffe
     } else at += length;
     const isValid = length > 0 && from + length <= source.length && filled + length <= size;
     if (!isValid) return undefined;
-    // A loop is faster than a call for the short pieces of which a hostile delta consists.
+    // For short pieces, of which a hostile delta consists, a loop is faster than `copy`.
     if (length < 64)
       for (let byte = 0; byte < length; byte++) result[filled + byte] = source[from + byte] ?? 0;
     else source.copy(result, filled, from, from + length);
@@ -144,8 +144,8 @@ export const idOf = ({ kind, content }: EarlyObject, idLength: number): string =
 const lineEnd = 0x0a;
 
 /**
- * Returns the parents in a commit's header, as git reads them: directly after the tree, not similar
- * lines further down. The ids are strings, not views of the content.
+ * Returns the ids of a commit's parents. As in git, only lines directly after the tree name
+ * parents, not similar lines further down. The ids are strings, not views of the content.
  */
 export function parentsOf(content: Buffer, idLength: number): readonly string[] {
   const idAfter = (name: string, at: number): string | undefined => {
@@ -163,7 +163,7 @@ export function parentsOf(content: Buffer, idLength: number): readonly string[] 
   }
 }
 
-/** Copies the content, because a view would keep the memory around it alive. */
+/** Copies a view of a larger buffer, which the view would keep in memory. */
 export function owned(content: Buffer): Buffer {
   if (content.buffer.byteLength <= content.length + additionalBytes) return content;
   const copy = Buffer.alloc(content.length);

@@ -1,7 +1,7 @@
 /**
- * Git's framing: four hexadecimal digits of length, including these four, then the data. Three
- * lengths below four are markers without data. Sources: git's gitprotocol-common.adoc and
- * gitprotocol-v2.adoc.
+ * A packet of git's protocol: four hexadecimal digits with the length, which includes the digits,
+ * and then the data. The lengths 0, 1 and 2 are markers without data. Sources: git's
+ * gitprotocol-common.adoc and gitprotocol-v2.adoc.
  */
 export type Packet = Buffer | 'flush' | 'delimiter' | 'end';
 
@@ -25,8 +25,8 @@ export const linePacket = (line: string): string => packet(`${line}\n`);
 export const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
 
 /**
- * Passes the packets of a body to `read` and returns its result; undefined if requested bytes are
- * not packets. A truncated last packet is left out.
+ * Calls `read` with the packets of a body, without a truncated last one, and returns its result.
+ * Returns undefined if `read` reaches bytes that are not a packet.
  */
 export function readPackets<T>(
   body: Buffer,
@@ -55,7 +55,7 @@ export interface Framed {
   readonly end: number;
 }
 
-/** Returns the packet at a position, as a view. `truncated`: the packet ends after the bytes. */
+/** Returns the packet at `at` as a view of `bytes`. `truncated`: the packet ends after `bytes`. */
 export function packetAt(bytes: Buffer, at: number): Framed | 'truncated' | 'malformed' {
   const dataAt = at + headerBytes;
   if (dataAt > bytes.length) return 'truncated';
@@ -68,7 +68,7 @@ export function packetAt(bytes: Buffer, at: number): Framed | 'truncated' | 'mal
   return end > bytes.length ? 'truncated' : { packet: bytes.subarray(dataAt, end), end };
 }
 
-/** Side bands of a response: packets of a service, and texts for people. */
+/** Side bands of a response: `data` has the packets of the service, `progress` texts for people. */
 export const sideBand = { data: 1, progress: 2 } as const;
 
 /** Returns packets that carry bytes in a side band. Source: git's gitprotocol-pack.adoc. */

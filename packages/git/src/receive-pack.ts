@@ -2,25 +2,25 @@ import { isUtf8 } from 'node:buffer';
 import { bandPackets, flush, lineOf, linePacket, packetAt, sideBand } from './pkt-line.ts';
 import { isCommitSha } from './ref-list.ts';
 
-/** One command of a push. The ids are complete and in lower case. */
+/** One command of a push. Both ids are unabbreviated and in lower case. */
 export interface RefCommand {
-  /** The full name, below `refs/`. */
+  /** Full name of the reference, which begins with `refs/`. */
   readonly ref: string;
-  /** The id that the client expects at the host; zeros if the reference is created. */
+  /** The id that the client expects the reference to have; zeros if the reference is created. */
   readonly oldId: string;
-  /** The id that the reference gets; zeros if it is deleted. */
+  /** The new id of the reference; zeros if the reference is deleted. */
   readonly newId: string;
 }
 
 /** The beginning of the body of a request for `git-receive-pack`. */
 export interface Push {
-  /** The commands, each for another reference. A request that only probes has none. */
+  /** Each command is for a different reference. A request that only probes the host has none. */
   readonly commands: readonly RefCommand[];
-  /** The capabilities that the client uses; those with a value are kept as `name=value`. */
+  /** Capabilities that the client uses: `name`, or `name=value` for one with a value. */
   readonly capabilities: ReadonlySet<string>;
-  /** Commits whose parents the client lacks; absent for a whole history. Hosts may forget them. */
+  /** Commits whose parents a shallow clone lacks and hosts may drop; absent for a full clone. */
   readonly shallow?: ReadonlySet<string>;
-  /** The push options, by which the host does more than the commands; absent without any. */
+  /** Values of `git push --push-option`, to which the host may react; absent without any. */
   readonly options?: readonly string[];
 }
 
@@ -32,25 +32,25 @@ export class PushError extends Error {
 const maxCommands = 100;
 /** Maximum bytes of the list of commands, and of the list of push options. */
 const maxListBytes = 64 * 1024;
-/** Maximum bytes of a reference's name, which must fit into a packet beside a reason. */
+/** Maximum bytes of a reference's name, which shares a packet with the reason of a refusal. */
 const maxRefBytes = 4096;
 /** Maximum bytes that are forwarded, or searched for packets, in one piece. */
 const pieceBytes = 64 * 1024;
-/** Maximum bytes of memory that are kept for further bytes. */
+/** Maximum size of an empty buffer that is kept for further bytes. */
 const maxReusedBytes = 256 * 1024;
-/** Maximum characters of a reason, and of a message. */
+/** Maximum characters of a reason, and of a message, in a refusal. */
 const maxTextLength = 300;
 
 export const pushOptions = 'push-options';
-/** The capabilities with which a client reads a report. */
+/** Capabilities of a client that reads the host's report on a push. */
 const reports = ['report-status', 'report-status-v2'] as const;
 const band = 'side-band-64k';
-/** Capabilities without a value that this reader of pushes supports. */
+/** Capabilities that have no value and that this module supports. */
 const flags: ReadonlySet<string> = new Set([pushOptions, ...reports, band]);
 
 const nothing = Buffer.alloc(0);
 
-/** Bytes in one buffer that grows at an amortized constant cost per byte. */
+/** Holds bytes in one buffer. Adding a byte has an amortized constant cost. */
 class HeldBytes {
   #bytes = nothing;
   #start = 0;
@@ -78,7 +78,7 @@ class HeldBytes {
   #makeRoomFor(bytes: number): void {
     const { view } = this;
     const needed = view.length + bytes;
-    // The copy to the beginning occurs once per drop, so the cost per byte remains constant.
+    // Bytes move to the beginning of the buffer once per `drop`, so the cost per byte is constant.
     if (this.#start === 0 || needed > this.#bytes.length)
       this.#bytes = Buffer.allocUnsafeSlow(Math.max(needed, 2 * view.length));
     this.#bytes.set(view);
@@ -88,9 +88,9 @@ class HeldBytes {
 }
 
 /**
- * The body of a push. Its beginning can be read before a decision, and is held in memory; the
- * iteration yields all bytes, from the first on and unchanged, once. Nothing is read from the
- * source in advance. An error of the source is passed to the caller.
+ * The body of a push. `more` reads the beginning into memory, before a decision whether to forward
+ * the push. The iteration then yields all bytes once, from the first on and unchanged. Reads
+ * nothing from the source in advance. Throws the errors of the source.
  */
 export class PushBody implements AsyncIterable<Buffer> {
   readonly #source: AsyncIterator<Uint8Array, unknown>;
@@ -102,12 +102,12 @@ export class PushBody implements AsyncIterable<Buffer> {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** The bytes read and not passed, as a view that is valid until the iteration begins. */
+  /** The bytes that are read and not passed, as a view that is valid until the iteration begins. */
   get ahead(): Buffer {
     return this.#held.view.subarray(this.#passed);
   }
 
-  /** Passes bytes of `ahead`. The iteration still yields them. */
+  /** Removes the first `bytes` from `ahead`. The iteration still yields them. */
   pass(bytes: number): void {
     this.#passed += bytes;
   }
@@ -145,10 +145,10 @@ export class PushBody implements AsyncIterable<Buffer> {
 }
 
 /**
- * Reads the commands at the beginning of a push, up to its pack, with which `body.ahead` then
- * begins. Throws `PushError` if they are invalid; the body can still be forwarded or discarded.
- * Source: git's gitprotocol-pack.adoc. The rules are stricter than git's if two readers could
- * understand the same bytes differently.
+ * Reads the commands at the beginning of a push; `body.ahead` then begins with the pack. Throws
+ * `PushError` for invalid commands; the caller can still forward or discard the body. Refuses more
+ * than git does where two parsers could read the same bytes differently. Source: git's
+ * gitprotocol-pack.adoc.
  */
 export async function readPush(body: PushBody): Promise<Push> {
   const commands: RefCommand[] = [];
@@ -184,7 +184,7 @@ export async function readPush(body: PushBody): Promise<Push> {
   };
 }
 
-/** Yields the packets up to the flush packet, which is passed too. */
+/** Yields the packets up to the next flush packet, and removes all of them from `body.ahead`. */
 async function* listIn(body: PushBody): AsyncGenerator<Buffer, void, undefined> {
   for (let bytes = 0; ;) {
     const framed = packetAt(body.ahead, 0);
@@ -208,7 +208,7 @@ async function* listIn(body: PushBody): AsyncGenerator<Buffer, void, undefined> 
   }
 }
 
-/** Reads the list of push options in any encoding. */
+/** Reads the push options, which may have any encoding. */
 async function readOptions(body: PushBody): Promise<readonly string[]> {
   const options: string[] = [];
   for await (const data of listIn(body)) options.push(lineOf(data));
@@ -225,7 +225,7 @@ function readCapabilities(text: string): ReadonlySet<string> {
   if (!/^[\x20-\x7e]*$/.test(text))
     throw new PushError('The capabilities of the push contain characters that git does not use.');
   const names = text.split(' ').filter((name) => name !== '');
-  // Git treats a capability with a value as the same one.
+  // Git treats `name=value` like `name` for the capabilities in `flags`.
   if (names.some((name) => name.includes('=') && flags.has(name.split('=', 1)[0] ?? '')))
     throw new PushError('A capability of the push has a value that git does not use.');
   return new Set(names);
@@ -264,7 +264,7 @@ function readCommand(text: string, idLength: number): RefCommand {
   return { ref, oldId, newId };
 }
 
-/** Anything in the name of a reference that `git check-ref-format` refuses. */
+/** Matches a name of a reference that `git check-ref-format` refuses. */
 const badInRef =
   // eslint-disable-next-line no-control-regex -- git refuses these too
   /[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[./]$/;
@@ -272,20 +272,19 @@ const badInRef =
 const isPushableRef = (ref: string): boolean =>
   ref.startsWith('refs/') && Buffer.byteLength(ref) <= maxRefBytes && !badInRef.test(ref);
 
-/** Whether the client reads a report, which alone proves the outcome of the push. */
+/** Whether the client asks for a report. Only a report proves the outcome of the push. */
 export const asksForReport = ({ capabilities }: Push): boolean =>
   reports.some((name) => capabilities.has(name));
 
-/** Shown for references that are only refused because another one of the push is. */
+/** Reason for references that are refused only because another one of the push is. */
 const refusedWithAnother = 'another reference of this push was refused';
 
 /**
- * Returns an `application/x-git-receive-pack-result` body that refuses all references of a push, so
- * that `git push` fails and shows the reasons; undefined if the client does not read reports, so
- * only a status such as 403 is possible.
- *
- * @param reasons By the name of a reference. The other references are refused with them.
- * @param message A text that git shows besides. Clients without a side band do not get it.
+ * Returns a body of the type `application/x-git-receive-pack-result` that refuses all references of
+ * a push, so that `git push` fails and shows the reasons. Returns undefined if the client reads no
+ * report; the caller can then only send a status such as 403.
+ * @param reasons Reasons by the name of a reference. References without a reason are refused too.
+ * @param message Further text that git shows, if the client supports a side band.
  */
 export function refusalOf(
   push: Push,
@@ -315,7 +314,7 @@ const shown = (text: string): string =>
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim();
 
-/** Returns the first characters, with a mark of an omission. */
+/** Truncates the text to `maxTextLength` characters, the last of which is then `…`. */
 function shortened(text: string): string {
   const characters = Array.from(text.slice(0, 2 * maxTextLength + 2).toWellFormed());
   if (characters.length <= maxTextLength) return characters.join('');
@@ -330,12 +329,12 @@ const linesOf = (message: string): string =>
     .map((line) => `${line}\n`)
     .join('');
 
-/** Parses the packets of a stream, and buffers one packet. Malformed bytes end them. */
+/** Parses the packets of a stream, and buffers at most one of them. Stops at malformed bytes. */
 class PacketStream {
   readonly #held = new HeldBytes();
   #isMalformed = false;
 
-  /** Yields the data of packets that this chunk completes, as views valid until the next one. */
+  /** Yields the data of packets that this chunk completes. A view is valid until the next one. */
   *add(chunk: Uint8Array): Generator<Buffer, void, undefined> {
     for (let at = 0; at < chunk.length && !this.#isMalformed; at += pieceBytes) {
       this.#held.add(chunk.subarray(at, at + pieceBytes));
@@ -362,8 +361,8 @@ class PacketStream {
 }
 
 /**
- * Reads the report of a host while its response streams through. Buffers at most two packets,
- * whatever the host sends, and ignores bytes that are not a report.
+ * Reads a host's report on a push from the response while the response is forwarded. Buffers at
+ * most two packets, whatever the host sends, and ignores bytes that are not a report.
  */
 export class ReportReader {
   readonly #refs: ReadonlySet<string>;
@@ -385,7 +384,7 @@ export class ReportReader {
     return this.#accepted;
   }
 
-  /** References that the host has reported as refused. One in neither set is not proven. */
+  /** References that the host has refused. The outcome of one in neither set is unknown. */
   get rejected(): ReadonlySet<string> {
     return this.#rejected;
   }
@@ -399,7 +398,7 @@ export class ReportReader {
     }
   }
 
-  /** A report begins with the result of the pack; lines of options follow their reference. */
+  /** Reads a line: first the result of the pack, then the results and options of references. */
   #read(line: string): void {
     if (this.#unpacked === undefined) {
       const isResult = line.startsWith('unpack ');

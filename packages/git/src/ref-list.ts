@@ -1,8 +1,8 @@
 export const maxBranchNameLength = 255;
 
 /**
- * Branch names that git accepts, without dot segments, so that none leads to another branch in a
- * path. Git refuses a name with a leading dash, which looks like an option.
+ * Matches the branch names that git accepts. They have no dot segments, which in the path of a URL
+ * would lead to another branch, and no leading dash, which looks like an option.
  */
 export const branchNamePattern =
   // eslint-disable-next-line no-control-regex -- git refuses these too
@@ -16,7 +16,7 @@ export interface GitBranch {
   readonly commitSha: string;
 }
 
-/** The branches and the default branch; the latter is undefined if HEAD names none. */
+/** The branches of a repository. `defaultBranch` is undefined if HEAD names no branch. */
 export interface Refs {
   readonly branches: readonly GitBranch[];
   readonly defaultBranch: string | undefined;
@@ -36,7 +36,7 @@ const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 export const isCommitSha = (text: string): boolean => sha.test(text);
 
-/** Returns the branch of a full name; undefined for other references and unusable names. */
+/** Returns the branch in a full name; undefined for other references and invalid names. */
 export function branchOf(fullName: string): string | undefined {
   if (!fullName.startsWith(heads)) return undefined;
   const name = fullName.slice(heads.length);
@@ -69,7 +69,7 @@ export class RefList {
     this.#defaultBranch = branchOf(target) ?? this.#defaultBranch;
   }
 
-  /** If the host does not report HEAD's target: a branch of the same commit, as git guesses. */
+  /** If the host does not report HEAD's branch, `defaultBranch` is a branch with HEAD's commit. */
   refs(): Refs {
     const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
     const defaultBranch = this.#defaultBranch ?? this.#branchOfHead();

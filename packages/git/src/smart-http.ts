@@ -15,26 +15,26 @@ export function repositoryName(base: URL, { origin, pathname }: URL): string | u
   }
 }
 
-/** The services of git's smart protocol: reads, and pushes. Source: gitprotocol-http.adoc. */
+/** Services of git's smart protocol: fetches and pushes. Source: gitprotocol-http.adoc. */
 export type GitService = 'git-upload-pack' | 'git-receive-pack';
 
 export interface SmartRequest {
   readonly repository: string;
   readonly service: GitService;
-  /** `references`: the GET that begins each use of a service; `service`: a POST after it. */
+  /** `references`: the GET with which a fetch or push begins; `service`: a POST that follows. */
   readonly part: 'references' | 'service';
 }
 
 const infoRefs = '/info/refs';
 
-/** Returns the request for the references, with which each use of a service begins. */
+/** Returns the request for the references, with which a fetch or push begins. */
 export const referencesOf = (service: GitService) =>
   ({ method: 'GET', path: infoRefs, query: `service=${service}` }) as const;
 
 export const requestOf = (service: GitService) =>
   ({ method: 'POST', path: `/${service}` }) as const;
 
-/** The media type of a response to `referencesOf`, of `requestOf`'s body, or of its response. */
+/** Media type of the response to `referencesOf`, or of the request or response of `requestOf`. */
 export const smartType = (
   service: GitService,
   what: 'advertisement' | 'request' | 'result',
@@ -43,7 +43,7 @@ export const smartType = (
 export const mediaTypeOf = (contentType: string): string =>
   contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
-/** Protocol version 2, in which access needs no list of references. Older hosts send the list. */
+/** Asks for protocol version 2, whose first response has no references. Old hosts send them. */
 export const version2 = { 'git-protocol': 'version=2' } as const;
 
 /** Statuses of repositories that are absent or hidden from the client; 451: taken down. */
@@ -65,11 +65,7 @@ function repositoryLength(path: readonly string[]): number {
   return path.length - (ending?.length ?? path.length);
 }
 
-/**
- * Reads requests to paths like `{owner}/{name}.git/info/refs`; undefined for all others.
- *
- * @param path The decoded segments.
- */
+/** Reads requests to decoded paths like `{owner}/{name}.git/info/refs`; undefined for others. */
 export function readSmartRequest(
   method: string | undefined,
   path: readonly string[],

@@ -1,4 +1,4 @@
-/** Reasons for refusing a request. The user of the package decides how a response shows them. */
+/** Reasons for refusing a request. The application turns each reason into a response. */
 export type RefusalCode =
   | 'body-too-large'
   | 'expectation-failed'
@@ -17,7 +17,7 @@ export interface RefusalOptions extends ErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A request that this package refuses. The message is safe to show to the client. */
+/** Error of a request that this package refuses. The message is safe to show to the client. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: RefusalCode;

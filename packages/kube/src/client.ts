@@ -2,54 +2,52 @@ import type { KubeObject, NewObject, ResourceDefinition } from './object.ts';
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** The server validates and admits the request without storing the result. */
   readonly dryRun?: boolean;
-  /** Maximum duration of the call with its retries; default 10 s. */
+  /** Maximum duration of the call, including its retries; default 10 s. */
   readonly deadlineMs?: number;
   /**
-   * Called right before the request goes to a connection, in the same turn of the event loop. When
-   * `beforeSend` throws, the client sends nothing, and the call throws that error.
+   * Called directly before each attempt is handed to a connection, in the same turn of the event
+   * loop. If `beforeSend` throws, the client sends nothing, and the call throws the same error.
    */
   readonly beforeSend?: () => void;
 }
 
 export interface ListOptions {
-  /** Absent: all namespaces. */
+  /** Default: all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
 }
 
-/** Options for readers that need only the metadata of objects. */
 export interface MetadataOptions {
-  /** Requests only metadata, if the server can. The caller reads nothing else of the objects. */
+  /** Requests only metadata from a server that supports this. Objects have no other fields then. */
   readonly metadataOnly?: boolean;
 }
 
-/** Converts one object; undefined leaves it out. */
+/** Converts one object of a list. Returns undefined to leave the object out of the result. */
 export type Mapping<T, R> = (object: T) => R | undefined;
 
 export interface ListResult<T> {
   readonly items: readonly T[];
-  /** Version of the whole list, from which a watch continues. */
+  /** Version of the list as a whole, from which a watch continues. */
   readonly resourceVersion: string;
 }
 
 export interface CreateOptions extends CallOptions {
   /**
-   * The server answers with the metadata alone, because large objects otherwise come back whole.
-   * The returned object has this metadata and the rest as sent, without the server's changes.
+   * The response contains only metadata, because a large object is otherwise sent back whole.
+   * `create` returns the sent object with this metadata, without the server's other changes.
    */
   readonly metadataOnly?: boolean;
 }
 
 export interface GetOptions extends CallOptions {
-  /** Keeps `managedFields`, which are nearly half of an object and otherwise removed. */
+  /** Keeps `managedFields`, nearly half of an object, which the client removes by default. */
   readonly managedFields?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Preconditions: the server answers 409 when the stored object has another uid or version. */
+  /** `uid` and `resourceVersion` are preconditions: the server answers 409 if they differ. */
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly gracePeriodSeconds?: number;
@@ -65,27 +63,27 @@ export interface WatchOptions extends ListOptions {
   /** The server ends the stream without an error after this many seconds. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
-  /** Called when the server has accepted the watch, before the first event. */
+  /** Called once the server has accepted the watch, before the first event. */
   readonly onOpen?: () => void;
 }
 
 export interface StatusOptions extends CallOptions {
   /**
-   * Status from which the new status was computed: the client writes only the fields that differ.
-   * Necessary when the caller's cache lacks parts of the status.
+   * Status from which the caller computed the new one. If present, the client writes only the
+   * fields that differ, which is necessary when the caller's cache lacks parts of the status.
    */
   readonly from?: object | undefined;
 }
 
-/** The new status, and the metadata of the object version whose status is replaced. */
+/** An object with its new status, and the metadata of the version whose status is replaced. */
 export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<keyof T, 'status'>>;
 
 export type Subresource = 'status' | 'scale' | 'binding';
 
 /**
- * Typed calls to an API server. Every method throws `ApiError` for a response other than success,
- * and `TransportError` when no response arrived. The client retries reads, and it retries a write
- * only where a repetition is harmless.
+ * Typed calls to an API server. Every method throws `ApiError` for a response outside 2xx, and
+ * `TransportError` when no complete response arrived. The client retries a read, but retries a
+ * write only if the server has certainly not executed it.
  */
 export interface KubeClient {
   get<T extends KubeObject>(
@@ -94,15 +92,15 @@ export interface KubeClient {
     name: string,
     options?: GetOptions,
   ): Promise<T>;
-  /** Returns every object of one consistent state. */
+  /** Returns all objects in the state of one resourceVersion. */
   list<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     options?: ListOptions & CallOptions,
   ): Promise<ListResult<T>>;
   /**
-   * Returns the results of `map` for all objects, except undefined ones. The client reads page by
-   * page and keeps only one page of objects in memory. When the state of the list has expired, the
-   * list starts over: `map` is called for every object again, and only the last results count.
+   * Returns the results of `map` for all objects, except undefined ones. The client keeps at most
+   * one page of objects in memory. When the continue token has expired, the client lists again from
+   * the start: `map` is called again for every object, and earlier results are dropped.
    */
   listMapped<T extends KubeObject, R>(
     resource: ResourceDefinition<T>,
@@ -119,19 +117,19 @@ export interface KubeClient {
     object: NewObject<T>,
     options?: CreateOptions,
   ): Promise<T>;
-  /** Sends a PUT with the resourceVersion of the object as the precondition. */
+  /** Sends a PUT. The resourceVersion of the object is a precondition. */
   update<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     object: NoInfer<T>,
     options?: CallOptions,
   ): Promise<T>;
-  /** Replaces the status alone, on exactly its resourceVersion. Other parts may be left out. */
+  /** Replaces only the status. The object's resourceVersion is a precondition. */
   updateStatus<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     object: StatusUpdate<T>,
     options?: StatusOptions,
   ): Promise<T>;
-  /** Sends a JSON merge patch (RFC 7386). A `metadata.resourceVersion` makes it conditional. */
+  /** Sends a JSON merge patch (RFC 7386). A `metadata.resourceVersion` in it is a precondition. */
   mergePatch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     namespace: string,

@@ -4,36 +4,36 @@ import type { BackoffOptions } from '@conversation-operator/base/backoff';
 import { ApiError, isConflict } from './errors.ts';
 import { Workqueue, type WorkqueueOptions } from './workqueue.ts';
 
-/** Object to reconcile. The namespace has no slash, and is '' for cluster-scoped kinds. */
+/** An object to reconcile. The namespace has no slash, and is '' for cluster-scoped kinds. */
 export interface Request {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Undefined: the object needs no reconcile until it changes. */
+/** Undefined: the controller reconciles the object again only after it has been enqueued again. */
 export type Result = { readonly requeueAfterMs?: number } | undefined;
 
 export interface ControllerOptions extends RuntimeOptions {
   /** Name in logs and metrics. */
   readonly name: string;
   /**
-   * Reconciles one object; called again after a growing delay if it throws. The signal is aborted
-   * when the controller stops and its grace period is over.
+   * Reconciles one object. If it throws, the controller calls it again after a growing delay. The
+   * signal is aborted if the call still runs when the grace period of `stop` is over.
    */
   readonly reconcile: (request: Request, signal: AbortSignal) => Promise<Result>;
   /**
-   * Refreshes the caches after a conflict, which means that a cache was behind. The controller then
-   * reconciles the request again at once, unless the previous reconcile met a conflict too. Absent:
-   * the controller treats a conflict as any other failure.
+   * Refreshes the caches after a conflict (HTTP 409), because a conflict means that a cache was
+   * behind. The controller then reconciles the request again at once. A second conflict in
+   * succession delays the request like any other failure. Absent: every conflict is such a failure.
    */
   readonly refresh?: ((request: Request, signal: AbortSignal) => Promise<void>) | undefined;
-  /** Maximum concurrent reconciles, each for another request; default 1. */
+  /** Maximum number of concurrent reconciles; default 1. */
   readonly workers?: number;
-  /** Groups requests, for example by owner, for `maxPerShare`. Absent: all are one group. */
+  /** Returns the group of a request for `maxPerShare`, such as its owner. Default: one group. */
   readonly shareOf?: (request: Request) => string;
-  /** Maximum workers for one value of `shareOf`; default all workers. */
+  /** Maximum workers that reconcile requests of one group at once; default: all workers. */
   readonly maxPerShare?: number;
-  /** Delays after failures; default 5 ms to 60 s, doubling, with up to a tenth at random. */
+  /** Delays after failures. Default: they double from 5 ms to 60 s, plus up to 10 % at random. */
   readonly backoff?: BackoffOptions;
 }
 
@@ -50,7 +50,7 @@ export class Controller {
   readonly #logger: Logger;
   readonly #queue: Workqueue<string>;
   readonly #abort = new AbortController();
-  /** Keys that were reconciled again at once after a conflict. */
+  /** Keys whose last reconcile was followed by another one at once, because of a conflict. */
   readonly #hasConflicted = new Set<string>();
   #workers: Promise<void>[] = [];
 
@@ -84,7 +84,7 @@ export class Controller {
     this.#queue.addAfter(keyOf(request), delayMs);
   }
 
-  /** Starts the workers. Requests enqueued earlier wait until then. */
+  /** Starts the workers. Requests that were enqueued before are reconciled now. */
   start(): void {
     if (this.#workers.length > 0)
       throw new Error(`controller ${this.#options.name} has been started already`);
@@ -92,8 +92,8 @@ export class Controller {
   }
 
   /**
-   * Starts no further reconcile and drops waiting requests. Resolves when no reconcile runs. After
-   * `graceMs`, aborts the signal of the reconciles that still run.
+   * Starts no further reconcile and drops waiting requests. Aborts the signal of reconciles that
+   * still run after `graceMs`. Resolves when no reconcile runs.
    */
   async stop(graceMs = 10_000): Promise<void> {
     const drained = this.#queue.shutDown();
@@ -129,7 +129,7 @@ export class Controller {
       return 'requeue';
     } catch (error) {
       const isFresh = isConflict(error) && (await this.#refreshed(key));
-      // A present key is deleted: another client causes repeated conflicts, and needs a delay.
+      // The repeated reconcile conflicted too: another client keeps writing, so a delay is needed.
       if (!isFresh || this.#hasConflicted.delete(key)) return this.#failed(key, error);
       this.#hasConflicted.add(key);
       this.#logger.debug('Reconcile met a conflict and is repeated', { ...requestOf(key), error });
@@ -156,7 +156,7 @@ export class Controller {
   #failed(key: string, error: unknown): Outcome {
     this.#queue.addRateLimited(key, error instanceof ApiError ? error.retryAfterMs : 0);
     const fields = { ...requestOf(key), failures: this.#queue.failures(key), error };
-    // A conflict means that the cache was behind, which is normal under optimistic concurrency.
+    // Conflicts are normal under optimistic concurrency, and are therefore no errors in the log.
     if (isConflict(error)) {
       this.#logger.debug('Reconcile met a conflict', fields);
       return 'conflict';

@@ -26,7 +26,7 @@ export type ConfigMap = Core<V1ConfigMap>;
 export type ServiceAccount = Core<V1ServiceAccount>;
 export type CustomResourceDefinition = Core<V1CustomResourceDefinition>;
 
-/** Defines a kind, by default of the core group, version v1 and namespaced. */
+/** Defines a resource. By default, it is namespaced and in the core group, version v1. */
 export const core = <T extends KubeObject>(
   kind: string,
   plural: string,

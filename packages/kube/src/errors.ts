@@ -8,7 +8,7 @@ export interface StatusBody {
   };
 }
 
-/** A response other than success. `reason` is the server's: NotFound, Conflict, Expired, … */
+/** A response outside 2xx. `reason` is that of the server's Status: NotFound, Conflict, … */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -36,7 +36,7 @@ export class ApiError extends Error {
 /** No complete response arrived: the connection was refused, reset, timed out or closed early. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
-  /** False: no connection got the request. True: the server may have executed the write. */
+  /** False: no connection got the request. True: the server may have executed the request. */
   readonly sent: boolean;
 
   constructor(message: string, options?: ErrorOptions & { readonly sent?: boolean }) {
@@ -45,7 +45,7 @@ export class TransportError extends Error {
   }
 }
 
-/** The response exceeds the limit. No retry, because the next response would be as large. */
+/** The response is larger than `maxBytes`. No retry follows, as the next one would be as large. */
 export class ResponseTooLargeError extends TransportError {
   constructor(maxBytes: number) {
     super(`the response is larger than ${maxBytes} bytes`);
@@ -66,15 +66,15 @@ const hasReason =
 
 export const isNotFound = hasReason(404, 'NotFound');
 export const isAlreadyExists = hasReason(409, 'AlreadyExists');
-/** Returns the result of a call about an object; undefined when there is no such object. */
+/** Returns the result of the call; undefined if the server answers 404 NotFound. */
 export const found = <T>(call: Promise<T>): Promise<T | undefined> =>
   call.catch((error: unknown) => {
     if (isNotFound(error)) return undefined;
     throw error;
   });
 /**
- * The given resourceVersion or uid is not the stored one. The API server answers 409, but 422 to a
- * patch with another object's uid: to the server the patch changes the field.
+ * Whether the resourceVersion or uid in the request is not the stored one. The API server answers
+ * 409, but 422 to a patch with another uid, because the patch would change the field `uid`.
  */
 export const isConflict = (error: unknown): error is ApiError =>
   hasReason(409, 'Conflict')(error) || changesUid(error);
@@ -83,22 +83,22 @@ const changesUid = (error: unknown): error is ApiError => {
   const causes = error.body.details?.causes ?? [];
   return causes.length > 0 && causes.every(({ field }) => field === 'metadata.uid');
 };
-/** Returns a write's result; undefined if the object changed or is gone, which a watch reports. */
+/** Returns the result of a write; undefined if it failed because the object changed or is gone. */
 export const unlessChanged = <T>(call: Promise<T>): Promise<T | undefined> =>
   call.catch((error: unknown) => {
     if (isNotFound(error) || isConflict(error)) return undefined;
     throw error;
   });
-/** The requested version has been compacted, and the caller has to list again. */
+/** Whether the requested resourceVersion is compacted, so that the caller has to list again. */
 export const isExpired = (error: unknown): error is ApiError =>
   error instanceof ApiError &&
   (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
-/** The API server rejects the object itself, so a retry would fail too. */
+/** Whether the API server rejects the object itself, so that a retry would fail too. */
 export const isInvalid = (error: unknown): error is ApiError =>
   error instanceof ApiError && (error.status === 422 || error.status === 400) && !changesUid(error);
 /**
- * Whether a write that failed like this may have been, or may yet be, executed: the server reports
- * its own failure, as a time-out of its storage, or the response to a sent request is lost.
+ * Whether the server may have executed, or may yet execute, a write that failed with this error:
+ * the server reports a failure of its own (5xx), or the response to a sent request was lost.
  */
 export const mayBeExecuted = (error: unknown): error is ApiError | TransportError =>
   error instanceof ApiError ? error.status >= 500 : error instanceof TransportError && error.sent;

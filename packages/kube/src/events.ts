@@ -9,13 +9,13 @@ import { Shares, type Release } from '@conversation-operator/base/shares';
 
 export interface EventDetails {
   readonly type: 'Normal' | 'Warning';
-  /** Reason in UpperCamelCase, from a closed set. */
+  /** Reason in UpperCamelCase, one of a fixed set. */
   readonly reason: string;
-  /** Text for people, safe for every reader of Events in the namespace. */
+  /** Text for people. Everyone who may read Events in the namespace can read it. */
   readonly message: string;
   /**
-   * Gives the Event a rate limit apart from other Events about the object, so that these never
-   * crowd it out. Users rely on essential Events. Default false.
+   * Counts the Event against a second rate limit of the object, so that Events that are not
+   * essential never cause it to be dropped. Default false.
    */
   readonly essential?: boolean;
 }
@@ -23,7 +23,7 @@ export interface EventDetails {
 export interface EventRecorderOptions extends Runtime {
   readonly client: KubeClient;
   readonly component: string;
-  /** Groups objects by the part of the buffer that their Events share; default one group. */
+  /** Returns the group of an object, for the limit `maxBufferedPerShare`. Default: one group. */
   readonly shareOf?: (object: KubeObject) => string;
 }
 
@@ -41,26 +41,25 @@ interface Written {
   readonly count: number;
 }
 
-/** Maximum Events that wait to be written, of all groups and of one group. */
+/** Maximum Events that wait to be written: of all groups together, and of one group. */
 const maxBuffered = 2000;
 const maxBufferedPerShare = 500;
-/** Maximum Events written at once: one by one, an API server takes some 20 a second. */
+/** Maximum concurrent writes. With only one, an API server accepts about 20 Events a second. */
 const maxWriters = 4;
-/** Maximum objects, and maximum distinct Events, that the recorder remembers. */
+/** Maximum entries of `#written` and of `#tokens`. The least recently used ones are dropped. */
 const maxRemembered = 4096;
 const maxMessageLength = 1024;
-/** Limits of client-go: 25 Events about an object at once, and one more every five minutes. */
+/** Limits per object, as in client-go: 25 Events at once, and one more every five minutes. */
 const burst = 25;
 const refillMs = 300_000;
 
 /**
- * Reports through Events what happened to an object. A repeated Event increments the count of that
- * Event, which waits or is stored. No caller waits for the recorder or fails because of it: the
- * recorder drops Events that can't be written or exceed a limit.
+ * Writes Events about objects. A repeated Event increments the count of the first one. `record`
+ * never waits and never throws: Events that exceed a limit or can't be written are lost.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
-  /** Events by `keyOf`, in the order of arrival. */
+  /** Events that wait to be written, by `keyOf`, in the order of arrival. */
   readonly #waiting = new Map<string, Recorded>();
   readonly #underWay = new Set<string>();
   readonly #buffer: Shares;
@@ -133,7 +132,7 @@ export class EventRecorder {
   }
 
   async #writeAll(): Promise<void> {
-    // Writing starts in a later turn, so that `record` itself never calls the client.
+    // Writing starts in a microtask, so that `record` itself never calls the client.
     await Promise.resolve();
     for (let key = this.#nextKey(); key !== undefined; key = this.#nextKey()) {
       const event = this.#waiting.get(key);
@@ -157,7 +156,7 @@ export class EventRecorder {
     }
   }
 
-  /** Returns the first Event without a writer: two writers of one Event would store it twice. */
+  /** Returns the first key without a writer, as two writers would create one Event twice. */
   #nextKey(): string | undefined {
     for (const key of this.#waiting.keys()) if (!this.#underWay.has(key)) return key;
     return undefined;
@@ -180,7 +179,7 @@ export class EventRecorder {
         this.#written.set(key, { ...before, count });
         return;
       } catch (error) {
-        // API servers delete Events after an hour.
+        // The API server has deleted the stored Event, by default an hour after its last write.
         if (!isNotFound(error)) throw error;
       }
     }
@@ -237,6 +236,6 @@ export class EventRecorder {
   }
 }
 
-/** Returns the key of an Event. Events with one key are repetitions. */
+/** Returns the key of an Event. An Event with the same key as an earlier one is its repetition. */
 const keyOf = (uid: string, { type, reason, message }: EventDetails): string =>
   [uid, type, reason, message].join('\n');

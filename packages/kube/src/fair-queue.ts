@@ -1,4 +1,4 @@
-/** A first-in, first-out queue in constant time; `Array.shift` would move all elements. */
+/** A first-in, first-out queue. `shift` takes constant time; `Array.shift` moves all elements. */
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -40,19 +40,19 @@ interface Share<T> {
   readonly name: string;
   readonly items: Fifo<T>;
   taken: number;
-  /** Whether the share is in the ring: one of its items waits and may be taken. */
+  /** Whether the share is in `#ring`, because one of its items waits and may be taken. */
   ready: boolean;
 }
 
 /**
- * Queue of items in groups, called shares. Serves the shares round robin, and the items of a share
- * in the order of arrival, so one share delays another by at most one item of each share. Every
- * call takes constant time, and the queue keeps nothing about a share without items.
+ * Queue of items in groups, called shares. `shift` serves the shares round robin, and the items of
+ * a share in the order of arrival. Before a share is served, at most one item of each other share
+ * is taken. Calls take constant time, and the queue keeps nothing about a share without items.
  */
 export class FairQueue<T> {
   readonly #maxPerShare: number;
   readonly #shares = new Map<string, Share<T>>();
-  /** Shares in the order in which they are served. */
+  /** Shares whose `ready` is true, in the order in which `shift` serves them. */
   readonly #ring = new Fifo<Share<T>>();
   #size = 0;
 
@@ -77,7 +77,7 @@ export class FairQueue<T> {
     this.#admit(share);
   }
 
-  /** Takes the next item that may be taken, which counts against its share until `release`. */
+  /** Takes the next item. The item counts against `maxPerShare` of its share until `release`. */
   shift(): T | undefined {
     const share = this.#ring.shift();
     if (share === undefined) return undefined;
@@ -89,7 +89,6 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** Releases one taken item of the share. */
   release(name: string): void {
     const share = this.#shares.get(name);
     if (share === undefined) return;
@@ -98,7 +97,7 @@ export class FairQueue<T> {
     if (share.taken === 0 && share.items.size === 0) this.#shares.delete(name);
   }
 
-  /** Drops the waiting items. Taken items still need their `release`. */
+  /** Drops the waiting items. Items that were taken still need their `release`. */
   clear(): void {
     this.#ring.clear();
     this.#size = 0;

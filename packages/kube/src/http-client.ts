@@ -35,26 +35,23 @@ interface ListPage<T> {
 
 /**
  * Maximum bytes of a page of several objects. The client requests a larger page again with a lower
- * limit, so a list never takes more memory than this page and its copies.
+ * `limit`, so a list needs no more memory than such a page and its copies.
  */
 const maxPageBytes = 16_777_216;
-/** Accepts metadata alone. A server without support for this answers with the whole object. */
+/** Returns an Accept header for metadata alone. Servers that can't do that send whole objects. */
 const accepting = (form: string): string =>
   `application/json;as=${form};g=meta.k8s.io;v=v1,application/json`;
 const metadataOnlyAccept = accepting('PartialObjectMetadata');
 const metadataListAccept = accepting('PartialObjectMetadataList');
-/**
- * Maximum attempts to list in pages before the client requests the whole list at once, as
- * client-go's pager does; a small list succeeds that way.
- */
+/** Maximum attempts to list in pages. Then the client lists without `limit`, as client-go does. */
 const maxPagedAttempts = 2;
-/** Maximum bytes of a watch event; etcd allows 1.5 MiB, and other versions may be larger. */
+/** Maximum bytes of a watch event. etcd allows 1.5 MiB, but other API versions may be larger. */
 const maxWatchLineBytes = 8_388_608;
 
-/** Client of an API server over HTTP; no `managedFields` unless a `get` asks for them. */
+/** Client of an API server over HTTP. Removes `managedFields` unless a `get` asks for them. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
-  /** Page sizes by plural and group, and separately for metadata alone. */
+  /** Page sizes by plural and group, with separate ones for lists of metadata alone. */
   readonly #pageSizes = new Map<string, PageSize>();
 
   constructor({ transport }: { readonly transport: Pick<Transport, 'call' | 'stream'> }) {
@@ -120,9 +117,9 @@ export class HttpKubeClient implements KubeClient {
   };
 
   /**
-   * Sends a patch rather than a PUT. A PUT of an object that lacks parts would take the ownership
-   * of these parts from their field managers: for a custom resource, the API server protects only
-   * `spec` from this when the status is written.
+   * Sends a patch. A PUT of an object without some of its fields would remove these fields from the
+   * `managedFields` of their managers: when the status of a custom resource is written, the API
+   * server prevents that only for `spec`.
    */
   readonly updateStatus: KubeClient['updateStatus'] = async (resource, object, options = {}) => {
     const { namespace = '', name, resourceVersion } = object.metadata;
@@ -196,7 +193,7 @@ export class HttpKubeClient implements KubeClient {
     return withoutManagedFields(resource, response);
   }
 
-  /** Parses each event when it is taken. */
+  /** Parses each event only when the caller takes it. */
   async *watch<T extends KubeObject>(
     resource: Resource<T>,
     options: WatchOptions,
@@ -265,7 +262,7 @@ export class HttpKubeClient implements KubeClient {
         method: 'GET',
         path: withQuery(collectionPath(resource, options.namespace), query),
         accept: metadataOnly ? metadataListAccept : undefined,
-        // A single object may be as large as etcd permits.
+        // A page can't be smaller than one object, which may be as large as etcd permits.
         maxResponseBytes: limit === 1 ? undefined : maxPageBytes,
         onResponseBytes: (count) => (bytes = count),
         gather: (chunks, count) => scratch.gather(chunks, count),
@@ -277,7 +274,7 @@ export class HttpKubeClient implements KubeClient {
     } catch (error) {
       if (limit === undefined) throw error;
       const isTooLarge = error instanceof ResponseTooLargeError;
-      // A late response may be too large for the server, so the next list requests smaller pages.
+      // A page may be late because it is too large for the server: the next list has smaller pages.
       const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
       if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
       throw error;
@@ -318,7 +315,7 @@ function withQuery(path: string, query: Query): string {
   return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
 }
 
-/** Returns a collection's path. Without a namespace: all namespaces, or a cluster-scoped kind. */
+/** Returns the path of a collection. Without a namespace, it is that of all namespaces. */
 function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
   const root =
     resource.group === ''
@@ -341,7 +338,7 @@ function objectPath(
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/** Returns one path segment. An empty name or `..` would address another object or a collection. */
+/** Encodes a name as one path segment. Rejects '' and `..`, which would address something else. */
 function segment(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/%]/.test(name))
     throw new RangeError(`not a name in a path: '${name}'`);

@@ -10,7 +10,7 @@ export interface ClientCall {
   readonly object?: object;
 }
 
-/** Makes a call with other options, later, or not at all. */
+/** Makes a call through `run`, possibly later or with changed options, or rejects the call. */
 export type Interceptor = <R>(
   call: ClientCall,
   options: CallOptions,
@@ -92,9 +92,9 @@ export class InterceptedClient implements KubeClient {
 type Fence = Pick<LeaderElection, 'assertLeading' | 'writeDeadlineMs' | 'writes'>;
 
 /**
- * Returns the client of a leader. Reads pass through. A write throws a NotLeadingError unless this
- * process is certain to hold the lease, both when the write is called and in the turn in which it
- * is handed to a connection. The client abandons a write before another process can lead.
+ * Returns a client for the leader. Reads pass through. A write throws a NotLeadingError unless this
+ * process is certain to hold the Lease, both at the call and in the turn of the event loop in which
+ * the request is handed to a connection. A write times out before another process can lead.
  */
 export const fenced = (client: KubeClient, fence: Fence): KubeClient =>
   new InterceptedClient(client, ({ verb }, options, run) =>

@@ -16,7 +16,7 @@ export interface LoadConnectionOptions {
   /** Default: the first existing one of $KUBECONFIG, ~/.kube/config, the pod's service account. */
   readonly kubeconfig?: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Folder in which a pod finds its service account. */
+  /** Folder with the token and the CA of the pod's service account. */
   readonly serviceAccountFolder?: string;
 }
 
@@ -64,7 +64,7 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
   if (!URL.canParse(cluster.server))
     throw new KubeconfigError(`${where}: not a server's URL: '${cluster.server}'`);
   const user = config.getCurrentUser();
-  // Ignoring these fields would send the credentials through another proxy, or act as another user.
+  // A client that ignored these fields would bypass the proxy or act as another user.
   if (cluster.proxyUrl !== undefined)
     throw new KubeconfigError(`${where}: proxy-url is not supported`);
   if (user?.impersonateUser !== undefined)
@@ -108,7 +108,7 @@ async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
   return merged;
 }
 
-/** Reads the user's credentials. A plugin runs if its last response is absent or expired. */
+/** Reads the user's credentials. Runs an exec plugin unless its last response is still valid. */
 async function credentials(
   config: KubeConfig,
   where: string,
@@ -149,8 +149,7 @@ async function fromServiceAccount(
       connection: {
         server: `https://${hostInUrl(host)}:${port}`,
         ca: await read('ca.crt'),
-        // The kubelet replaces the token before it expires. The file is on tmpfs, so reading the
-        // file for every request costs less than watching the file.
+        // The kubelet replaces the token before it expires. The file is on tmpfs: reads are cheap.
         token: () => read('token'),
       },
       namespace: existsSync(join(folder, 'namespace')) ? await read('namespace') : 'default',

@@ -15,30 +15,33 @@ import {
 } from './lease.ts';
 
 export interface LeaderElectionOptions extends Runtime {
-  /** Client for the Lease: not fenced, with connections that the leader's work does not use. */
+  /** Client for the Lease that is not `fenced` and shares no connections with the leader's work. */
   readonly client: KubeClient;
   readonly namespace: string;
   readonly name: string;
   /** Identity of this process, unique over all processes and time, unlike a host name. */
   readonly identity: string;
-  /** Processes that hold the Lease together, all leading. Absent: one process holds it. */
+  /** Processes that hold the Lease together and all lead. Absent: one process holds the Lease. */
   readonly members?: LeaseMembers;
-  /** Time without a renewal after which others may take the Lease; default 15 s, equal for all. */
+  /**
+   * Time without a renewal after which others may take the Lease; default 15 s. All processes have
+   * to use the same value.
+   */
   readonly leaseDurationMs?: number;
-  /** Maximum time after its last renewal during which a leader leads; default 10 s. */
+  /** Time without a renewal after which a leader stops leading; default 10 s. */
   readonly renewDeadlineMs?: number;
   /** Delay between renewals; default 2 s. Candidates poll 2–4 times as often, to see a release. */
   readonly retryPeriodMs?: number;
   /**
-   * Starts the work of the leader. The signal is aborted when leading is over or about to end; the
-   * work then has to end, and the promise resolves when the work has ended. An earlier resolution
-   * has no effect, and a rejection ends leading.
+   * Runs the work of the leader. The signal is aborted when leading is over or about to end; the
+   * work then has to end, and the promise resolves when the work has ended. If the promise resolves
+   * earlier, this process continues to lead. If the promise rejects, leading ends.
    */
   readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
   readonly onStoppedLeading?: () => void;
 }
 
-/** A write was rejected before sending, because this process may no longer be the leader. */
+/** This process may not be the leader any more. A write that fails with this error was not sent. */
 export class NotLeadingError extends Error {
   override readonly name = 'NotLeadingError';
 }
@@ -51,14 +54,13 @@ const settlePollMs = 20;
  * Elects one of several processes as leader with a Lease, by the rules of client-go, except that
  * candidates poll more often.
  *
- * Exclusion rests on three rules, and no process compares its clock with the clock of another:
- * 1. A leader counts its time from before it sent a renewal, and leads for `renewDeadlineMs` from
- *    then.
- * 2. Other candidates count from the time at which they saw the Lease change, which is later, and
- *    wait for `leaseDurationMs`.
- * 3. A fenced write is handed to a connection only while rule 1 holds, and the API server executes
- *    the write within `writeDeadlineMs`, the difference of both durations, or never. This is the
- *    only assumption.
+ * At most one process leads because of three rules, without comparing clocks of two processes:
+ * 1. A leader leads for `renewDeadlineMs`, counted from before it sent its last renewal.
+ * 2. Another candidate waits for `leaseDurationMs`, counted from the time at which it saw the Lease
+ *    change, which is later.
+ * 3. A write of a `fenced` client is handed to a connection only while rule 1 lets the leader lead.
+ *    The only assumption is that the API server executes such a write within `writeDeadlineMs`, the
+ *    difference of both durations, or never.
  */
 export class LeaderElection {
   readonly #options: LeaderElectionOptions;
@@ -67,7 +69,7 @@ export class LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
   readonly #writes: WriteLedger;
-  /** The Lease as this process has observed it. A caller may add its own observations. */
+  /** The Lease as this process has last observed it. Callers may add observations of their own. */
   readonly observed: ObservedLease;
   #leadingUntil = never;
   #running = false;
@@ -94,31 +96,31 @@ export class LeaderElection {
     return this.#leaseDurationMs - this.#renewDeadlineMs;
   }
 
-  /** True in this turn: no other process leads now, nor within `writeDeadlineMs`. */
+  /** Whether this process leads in this turn: nobody else leads now or within `writeDeadlineMs`. */
   get isLeading(): boolean {
     return this.#options.clock.monotonic() < this.#leadingUntil;
   }
 
-  /** Throws a NotLeadingError unless this process leads. Every write of a leader calls it. */
+  /** Throws a NotLeadingError unless this process leads. Writes of `fenced` clients call it. */
   assertLeading(): void {
     if (!this.isLeading) throw new NotLeadingError(`${this.#options.identity} does not lead`);
   }
 
-  /** Writes of `fenced` clients. The Lease is released only when none can be executed any more. */
+  /** Writes of `fenced` clients. The Lease is released only when none can still be executed. */
   get writes(): WriteLedger {
     return this.#writes;
   }
 
   /**
-   * Waits for the Lease, leads, and resolves when leading is over and the leader's work has ended:
-   * the Lease was lost, the work failed, or the signal was aborted. An aborted signal releases the
-   * Lease at once. The caller may call `run` again afterwards.
+   * Waits for the Lease and leads. Resolves when the work of the leader has ended, after the Lease
+   * was lost, the work failed, or the signal was aborted. After an abort, this process releases the
+   * Lease and does not wait for its expiry. The caller may call `run` again afterwards.
    */
   run(signal: AbortSignal): Promise<void> {
     return this.#run(() => this.#acquire(signal), signal);
   }
 
-  /** Makes a single attempt: resolves at once when another process holds the Lease. */
+  /** Like `run`, but makes one attempt: resolves at once if another process holds the Lease. */
   runOnce(signal: AbortSignal): Promise<void> {
     return this.#run(() => this.#attempt(signal), signal);
   }
@@ -208,11 +210,11 @@ export class LeaderElection {
     }
   }
 
-  /** Returns false when another candidate holds the Lease or was faster. */
+  /** Returns false if another candidate holds the Lease or has just taken it. */
   async #acquireOrRenew(signal: AbortSignal): Promise<boolean> {
     const { lease: known } = this.observed;
     try {
-      // A leader knows the Lease that it wrote last and needs no read, unless others write it too.
+      // A leader knows the Lease that it wrote last, and reads it only if other members write too.
       if (this.isLeading && known !== undefined && this.#options.members === undefined)
         return await this.#take(known, signal);
     } catch (error) {
@@ -226,7 +228,7 @@ export class LeaderElection {
         return !this.#isHeldByOther && (await this.#take(lease, signal));
       } catch (error) {
         if (!isConflict(error) && !isAlreadyExists(error)) throw error;
-        // Another member may have been faster; then each conflict is the renewal of a member.
+        // The conflict may be the renewal of another member, so the loop tries again.
         if (this.#options.members === undefined) return false;
       }
     }
@@ -275,7 +277,7 @@ export class LeaderElection {
     return true;
   }
 
-  /** Releases the Lease to another candidate if no write of this process can arrive later. */
+  /** Releases the Lease once no write of this process can be executed any more. */
   async #release(heldUntil: number): Promise<void> {
     const { client, clock, members } = this.#options;
     // Pending writes usually complete at once. After a write of unknown outcome, the leader waits
@@ -285,7 +287,7 @@ export class LeaderElection {
     }
     while (clock.monotonic() < heldUntil) {
       try {
-        // Other members may have written the Lease since.
+        // Other members may have renewed the Lease since this process read it.
         if (members !== undefined) this.#observe(await this.#read(new AbortController().signal));
         const { lease } = this.observed;
         if (lease === undefined || this.#isHeldByOther) return;
@@ -302,7 +304,7 @@ export class LeaderElection {
     }
   }
 
-  /** Returns the Lease without a holder, or with the remaining members. */
+  /** Returns the Lease without this member, or without a holder if no other member is live. */
   #released(lease: Lease): Lease {
     const { clock, members } = this.#options;
     const annotations = members?.left(lease);

@@ -33,13 +33,13 @@ export function releasedSpec(before: Lease['spec'], clock: Clock): LeaseSpec {
   };
 }
 
-/** Returns a Kubernetes MicroTime, which the API server accepts only with six digits. */
+/** Returns a Kubernetes MicroTime. The API server accepts only six fractional digits. */
 const microTime = (clock: Clock): string =>
   `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;
 
 /**
- * Returns a MicroTime later than `previous`: by the clock, or by a microsecond if the clock is not
- * ahead. Two renewals of one holder therefore differ, and every observer notices each of them.
+ * Returns the current time, or `previous` plus one microsecond if that is later. Each renewal of a
+ * holder therefore changes the Lease, and every observer notices the renewal.
  */
 function laterMicroTime(clock: Clock, previous: string | undefined): string {
   const now = microTime(clock);
@@ -55,7 +55,7 @@ const microsecondsOf = (time = ''): number =>
 
 interface ObservedLeaseOptions {
   readonly clock: Clock;
-  /** Time without a change after which a Lease without its own duration has expired. */
+  /** Time without a change after which a Lease without `leaseDurationSeconds` has expired. */
   readonly leaseDurationMs: number;
 }
 
@@ -71,7 +71,7 @@ export class ObservedLease {
     this.#options = options;
   }
 
-  /** The last observed state; undefined: none, or the Lease did not exist. */
+  /** The last observed Lease. Undefined if there is none, or if the Lease did not exist. */
   get lease(): Lease | undefined {
     return this.#observed?.lease;
   }
@@ -87,7 +87,7 @@ export class ObservedLease {
     this.#observed = { lease, record, at };
   }
 
-  /** Holder of the Lease. Undefined: it is free, or has not changed for its duration. */
+  /** Holder of the Lease. Undefined if the Lease is free, or unchanged for its whole duration. */
   get holder(): string | undefined {
     if (this.#observed === undefined) return undefined;
     const { lease, at } = this.#observed;
@@ -115,9 +115,8 @@ export class WriteLedger {
   }
 
   /**
-   * Records the start of a write. The client calls `sent` each time that it hands the write to a
-   * connection, possibly after a wait: the write's deadline counts from then. The client calls
-   * `ended` once, and reports whether the outcome is known.
+   * Records the start of a write. The caller calls `sent` whenever a connection gets the request,
+   * because the deadline counts from then, and `ended` once, with whether the outcome is known.
    */
   begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
     let until = 0;
@@ -134,7 +133,7 @@ export class WriteLedger {
     return { sent, ended };
   }
 
-  /** Monotonic time after which none of these writes is executed; past when none is in flight. */
+  /** Monotonic time after which no recorded write can be executed any more. */
   get settledAt(): number {
     return this.#inFlight > 0
       ? Math.max(this.#inFlightUntil, this.#unknownUntil)
@@ -149,20 +148,20 @@ interface LeaseMembersOptions {
   readonly annotation: string;
   /** Identity of this process, unique over all processes and all time. */
   readonly identity: string;
-  /** Time without a renewal after which a member no longer counts; default 15 s. */
+  /** Time without a renewal after which a member no longer counts as live; default 15 s. */
   readonly leaseDurationMs?: number;
   readonly clock: Clock;
 }
 
 interface Member {
   readonly renewals: number;
-  /** Local time at which the number of renewals has changed. */
+  /** Monotonic time at which this process saw `renewals` change. */
   readonly at: number;
 }
 
 /**
  * The processes that hold one Lease together. Each member renews the Lease itself and counts its
- * renewals in an annotation, by which the others know which members are live. A member that renews
+ * renewals in an annotation, from which the other members see that it is live. A member that renews
  * within its own deadline is certain that no other holder has taken the Lease, like a sole holder.
  */
 export class LeaseMembers {
@@ -180,7 +179,7 @@ export class LeaseMembers {
     return this.#options.holder;
   }
 
-  /** Identities of the live members, sorted by name. */
+  /** Identities of the live members, sorted. */
   get live(): readonly string[] {
     const now = this.#options.clock.monotonic();
     return [...this.#members]
@@ -199,15 +198,12 @@ export class LeaseMembers {
     }
   }
 
-  /** Returns the annotations of an observed Lease that this process joins or renews. */
+  /** Returns the annotations with which this process joins or renews the observed Lease. */
   joined(lease: Lease | undefined): Readonly<Record<string, string>> {
     return this.#annotations(lease, { [this.#options.identity]: ++this.#renewals });
   }
 
-  /**
-   * Returns the annotations of an observed Lease that this process leaves; undefined when no other
-   * member is live, so that the Lease has no holder any more.
-   */
+  /** Returns the Lease's annotations without this process; undefined if no other member is live. */
   left(lease: Lease): Readonly<Record<string, string>> | undefined {
     return this.#others().length === 0 ? undefined : this.#annotations(lease, {});
   }
@@ -226,7 +222,7 @@ export class LeaseMembers {
     return { ...lease?.metadata.annotations, [this.#options.annotation]: JSON.stringify(members) };
   }
 
-  /** Returns the members of the annotation. Those of another holder do not count. */
+  /** Returns the members in the annotation; none if the Lease has another holder. */
   #stored(lease: Lease | undefined): readonly (readonly [string, number])[] {
     const text = lease?.metadata.annotations?.[this.#options.annotation];
     if (text === undefined || lease?.spec?.holderIdentity !== this.#options.holder) return [];
@@ -237,7 +233,7 @@ export class LeaseMembers {
         typeof renewals === 'number' ? [[identity, renewals] as const] : [],
       );
     } catch {
-      // A member that is missing here joins again with its next renewal.
+      // The annotation is not valid JSON. Every member adds itself again with its next renewal.
       return [];
     }
   }

@@ -11,7 +11,7 @@ export type Wire<T> = T extends Date
 export const timestampOf = (nowMs: number): string =>
   `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
-/** Metadata of a stored object. `NewObject` is the type of an object not yet stored. */
+/** Metadata of a stored object. For an object that is not stored yet, see `NewObject`. */
 export interface ObjectMeta extends Wire<
   Omit<V1ObjectMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'>
 > {
@@ -21,7 +21,7 @@ export interface ObjectMeta extends Wire<
   readonly creationTimestamp: string;
 }
 
-/** Metadata in caches, with labels and annotations of this API group only: see `cachedMetadata`. */
+/** Metadata in caches. `cachedMetadata` drops the labels and annotations of other API groups. */
 export type CachedMetadata = Pick<
   ObjectMeta,
   | 'name'
@@ -42,7 +42,7 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-/** An object to create, with a `name` or a `generateName`. The server fills in the rest. */
+/** An object to create, with a `name` or a `generateName`. The server sets the other metadata. */
 export type NewObject<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<ObjectMeta>;
   readonly status?: unknown;
@@ -55,7 +55,7 @@ export interface ResourceDefinition<T extends KubeObject> {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Whether an object has the shape of T. Absent: the server is trusted to send it. */
+  /** Whether an object has the type T. Absent: every object of the server is accepted. */
   readonly accepts?: (candidate: unknown) => candidate is T;
 }
 
@@ -63,7 +63,7 @@ export const apiVersionOf = (
   resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'version'>,
 ): string => (resource.group === '' ? resource.version : `${resource.group}/${resource.version}`);
 
-/** A type alias, because TypeScript does not assign an interface to a type with an index. */
+/** A type alias, because TypeScript assigns no interface to a type with an index signature. */
 export type OwnerReference = {
   readonly apiVersion: string;
   readonly kind: string;
@@ -87,13 +87,13 @@ export const ownerReferenceTo = (
 export const isOwnedBy = (object: KubeObject, owner: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
 
-/** Whether no request has deleted the object, which may still exist for minutes after that. */
+/** Whether no deletion has been requested. A deleted object may still exist for minutes. */
 export const isLive = ({ metadata }: Pick<KubeObject, 'metadata'>): boolean =>
   metadata.deletionTimestamp === undefined;
 
 type Versioned = { readonly metadata: Pick<ObjectMeta, 'resourceVersion'> };
 
-/** Compares versions of one resource: decimal numbers that may exceed a double's precision. */
+/** Whether `one` is newer. A resourceVersion may exceed the precision of a JavaScript number. */
 export const isNewerVersion = (one: Versioned, other: Versioned): boolean => {
   const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
   return version.length === before.length ? version > before : version.length > before.length;

@@ -1,12 +1,12 @@
-/** Target size of a page. A few pages in memory do not endanger a process of 512 MiB. */
+/** Target bytes of a page. A process with 512 MiB of memory can hold a few such pages. */
 const targetPageBytes = 8_388_608;
 const initialLimit = 100;
 export const maxLimit = 500;
-/** Maximum growth from one page to the next, since later objects may be larger. */
+/** Maximum factor by which the limit grows after a page, as the next objects may be larger. */
 const maxGrowthFactor = 5;
 const shrinkFactor = 4;
 
-/** Limit for the pages of a kind, learned from the sizes of earlier pages. */
+/** `limit` for lists of a kind, computed from the sizes of earlier pages. */
 export class PageSize {
   #limit: number;
 
@@ -24,7 +24,7 @@ export class PageSize {
     this.#limit = Math.max(1, Math.min(fitting, this.#limit * maxGrowthFactor, maxLimit));
   }
 
-  /** Lowers the limit after a page too large or slow. Returns false when the limit is 1 already. */
+  /** Lowers the limit after a page that was too large or late. Returns false if the limit is 1. */
   shrink(): boolean {
     if (this.#limit === 1) return false;
     this.#limit = Math.max(1, Math.floor(this.#limit / shrinkFactor));

@@ -7,14 +7,14 @@ import { TransportError, ApiError, isExpired } from './errors.ts';
 import type { RuntimeOptions } from './runtime-options.ts';
 import { IndexedStore, type Indexers, type Store } from './store.ts';
 
-/** Reason why a list or a watch starts over, a label of metrics. */
+/** Reason why a list or a watch is started again; a label value of the metric `watchRestarts`. */
 type RestartCause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
-/** A watch ended other than by its timeout. */
+/** Thrown when a watch ends other than by its timeout. */
 class WatchFailure extends Error {
   override readonly name = 'WatchFailure';
   readonly reason: RestartCause;
-  /** Version to continue from. Undefined: the reflector has to list. */
+  /** Version from which the next watch continues. Undefined: the reflector has to list again. */
   readonly resumeFrom: string | undefined;
 
   constructor(reason: RestartCause, resumeFrom: string | undefined, cause: unknown) {
@@ -24,7 +24,7 @@ class WatchFailure extends Error {
   }
 }
 
-/** Only a lost connection or an overloaded server leaves the reached version valid. */
+/** After a lost connection, 429 or 5xx, the next watch may continue from the last version. */
 function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
   if (isExpired(error)) return new WatchFailure('expired', undefined, error);
   if (error instanceof TransportError)
@@ -34,16 +34,17 @@ function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
 }
 
 /**
+ * How certain a deletion is:
  * - observed: the API server has reported the deletion.
- * - assumed: a list lacks the object, or its schema is no longer known. The object may still
- *   exist, if the API server was restored from a backup.
+ * - assumed: a list lacks the object, or `accepts` rejects the object. The object may still exist,
+ *   if the API server was restored from a backup.
  */
 export type Finality = 'observed' | 'assumed';
 
 /**
  * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
- * `added` once, `updated` any number of times, and `deleted` once; an object that is recreated
- * under its old name has a new uid. The calls happen in the same turn as the change of the store.
+ * `added` once, `updated` any number of times, and `deleted` once. An object that is recreated
+ * under its old name has a new uid. The store has changed in the same turn of the event loop.
  */
 export interface Handler<T> {
   added?(object: T): void;
@@ -55,7 +56,7 @@ export interface Handler<T> {
 interface CommonOptions<S extends KubeObject, T extends KubeObject> extends RuntimeOptions {
   readonly client: KubeClient;
   readonly resource: ResourceDefinition<S>;
-  /** Absent: all namespaces. */
+  /** Default: all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly indexers?: Indexers<T>;
@@ -67,10 +68,10 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Runt
 }
 
 /**
- * Converts each object of a list or a watch into the object that the store holds, like client-go's
- * SetTransform, and removes parts that take memory and that no reader of the store needs. Called
- * for accepted objects, once for each version and page by page, so that at most one page of whole
- * objects is in memory. The transform is pure and keeps namespace, name, uid and resourceVersion.
+ * Converts an object of a list or a watch into the object that the store holds, like client-go's
+ * SetTransform, and removes parts that no reader of the store needs. The reflector converts each
+ * accepted version once and page by page, so that at most one page of whole objects is in memory. A
+ * transform is pure and keeps namespace, name, uid and resourceVersion.
  */
 type Transform<S, T> = (object: S) => T;
 
@@ -84,20 +85,19 @@ export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = C
 const backoff: BackoffOptions = { baseMs: 800, capMs: 30_000, jitter: 1 };
 const healthyMs = 120_000;
 
-/** Minimum duration of a watch. A shorter one without an event is a fault of the server. */
+/** A watch that ends earlier than this, without an event, counts as a failure of the server. */
 const shortWatchMs = 1000;
 
-/** How current a store is. */
 export interface Freshness {
   /** Time since the last list or event, including bookmarks. Undefined before the first list. */
   readonly newsAgeMs: number | undefined;
-  /** Whether the list or the watch has failed since, so that changes may be missing. */
+  /** True from a failure of the list or watch to the next success: the store may lack changes. */
   readonly isInterrupted: boolean;
 }
 
 /**
- * Keeps a store equal to the state of the API server with a list and a watch that continues from
- * the list, and retries every failure. Objects with an unknown schema are ignored.
+ * Keeps a store equal to the state of the API server by a list, and a watch that continues from the
+ * list. Retries every failure. Ignores objects that `accepts` rejects.
  * @typeParam S Objects as the API server sends them.
  * @typeParam T Objects as the store holds them.
  */
@@ -110,14 +110,14 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   readonly #firstSync = Promise.withResolvers<undefined>();
   /** Version of each rejected object by uid, so that the reflector logs each version once. */
   #refused = new Map<string, string>();
-  // Changes copy the array: a handler added during a notification already has the current objects.
+  // A change copies the array, so that a running notification does not reach a new handler.
   #handlers: readonly Handler<T>[] = [];
   #running: Promise<void> | undefined;
   #synced = false;
   #failures = 0;
   #newsAt: number | undefined;
   #isInterrupted = false;
-  /** Time at which the last back-off ended. */
+  /** Monotonic time at which the last back-off ended. */
   #beganAt = 0;
 
   constructor(options: ReflectorOptions<S, T>) {
@@ -135,7 +135,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     return this.#store;
   }
 
-  /** True, for good, once the store holds a whole list and the handlers have received it. */
+  /** True forever once the store holds a whole list and the handlers have received it. */
   get hasSynced(): boolean {
     return this.#synced;
   }
@@ -147,7 +147,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   }
 
   /**
-   * Adds a handler, which receives `added` for every present object before this method returns. An
+   * Adds a handler, and calls its `added` for every present object before this method returns. An
    * error that a handler throws is logged and does not affect other handlers. Returns a function
    * that removes the handler.
    */
@@ -163,7 +163,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when stopped. The store keeps its content, and handlers get no more calls. */
+  /** Resolves when stopped. The store keeps its content, and no handler is called any more. */
   async stop(): Promise<void> {
     const reason = new Error(`the reflector of ${this.#options.resource.plural} was stopped`);
     this.#abort.abort(reason);
@@ -171,7 +171,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     await this.#running;
   }
 
-  /** Resolves when `hasSynced`. Rejects when stopped earlier, or with the reason of the signal. */
+  /** Resolves when `hasSynced` is true. Rejects after `stop`, or when the signal is aborted. */
   async synced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) {
       await this.#firstSync.promise;
@@ -193,7 +193,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   async #run(): Promise<void> {
     const { signal } = this.#abort;
     const stopped = () => signal.aborted;
-    // Undefined: the reflector has to list.
+    // Undefined: the reflector has to list first.
     let resourceVersion: string | undefined;
     while (!stopped()) {
       try {
@@ -216,10 +216,10 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     const refused = new Map<string, string>();
     const take = (object: S) =>
       this.#accepts(object, this.#refused, refused) ? this.#transform(object) : undefined;
-    // A list without a version is a consistent read and never older than the known state.
+    // A list request without a version is a consistent read, never older than the known state.
     const list = await client.listMapped(resource, take, { signal, ...this.#selection() });
     this.#refused = refused;
-    // The rest runs in one turn, so that no reader sees a part of the list.
+    // The rest runs in one turn of the event loop, so that no reader sees a part of the list.
     const present = new Set(list.items.map(({ metadata }) => metadata.uid));
     for (const object of this.#store.list())
       if (!present.has(object.metadata.uid)) this.#remove(object, 'assumed');
@@ -245,7 +245,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     };
   }
 
-  /** Returns the version to continue from after the stream's end. Throws a WatchFailure. */
+  /** Returns the version from which the next watch continues. Throws a WatchFailure. */
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();
@@ -328,7 +328,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     const { accepts } = this.#options.resource;
     const { namespace, name, uid, resourceVersion } = object.metadata;
     if (accepts === undefined || accepts(object)) {
-      // This branch runs for nearly every event, so an empty map saves the delete.
+      // Nearly every event takes this branch, so the delete is skipped when the map is empty.
       if (refused.size > 0) refused.delete(uid);
       return true;
     }
@@ -361,7 +361,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
       cause === 'expired' && this.#failures === 1
         ? 0
         : backoffDelayMs(backoff, this.#failures, random);
-    // Nothing works before the first list, so its failure is logged as a warning.
+    // Nothing works before the first list has succeeded, so a failure is a warning.
     if (!this.#synced)
       this.#logger.warn('The first list failed and is repeated', { cause, delayMs, error });
     else

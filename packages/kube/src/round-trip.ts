@@ -29,9 +29,9 @@ const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
 /**
- * One request and its response on a pooled connection. Uses undici's `dispatch` rather than
- * `request`, which hides the turn in which a request is written to a socket (a request may queue
- * for a connection for long), and whether a failed request had been written.
+ * One request and its response on a pooled connection. Uses undici's `dispatch`, because `request`
+ * does not report when a request that waited for a connection is written to a socket, nor whether a
+ * failed request had been written.
  */
 class RoundTrip implements Dispatcher.DispatchHandler {
   readonly #options: RoundTripOptions;
@@ -77,7 +77,7 @@ class RoundTrip implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // The caller of a request that failed in the queue has its error, so the request is not sent.
+    // The request failed while it waited for a connection, and its caller has received the error.
     if (this.#failure !== undefined) {
       controller.abort(this.#failure);
       return;
@@ -138,7 +138,7 @@ class RoundTrip implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Records the first failure. Later failures are consequences of the first. */
+  /** Records the first failure only, because later failures are consequences of the first. */
   #fail(failure: Error): void {
     if (this.#failure !== undefined || this.#ended) return;
     this.#failure = failure;
@@ -167,6 +167,6 @@ class RoundTrip implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Resolves with the response of any status. Throws a TransportError, or `beforeSend`'s error. */
+/** Resolves with a response of any status. Throws a TransportError, or what `beforeSend` throws. */
 export const roundTrip = (options: RoundTripOptions): Promise<HttpResponse> =>
   new RoundTrip(options).run();

@@ -1,6 +1,6 @@
 import type { Runtime, CounterOf, GaugeOf, SecondsOf } from '@conversation-operator/base/runtime';
 
-/** Metrics that the client runtime reports. The user of the runtime creates them. */
+/** Metrics of clients, controllers and reflectors. The caller creates the metrics. */
 export interface KubeMetrics {
   /** Calls to the API server. Status `0` means that no response arrived. */
   readonly apiCalls: CounterOf<'verb' | 'resource' | 'status'>;

@@ -8,12 +8,12 @@ type Operation =
 /**
  * Returns the JSON patch that replaces the status of an object of this version. The API server
  * answers 409 when the stored version differs.
- * @param from Cached status of the same version, from which the new status was computed. The patch
- * has only the differences, so fields that both statuses lack, at any depth, keep their stored
- * values. Arrays are written whole. Absent: the patch replaces the whole status.
+ * @param from Cached status of the same version, from which the caller computed the new status. The
+ * patch contains only the differences, so fields that both statuses lack, at any depth, keep their
+ * stored values. Arrays are replaced whole. Absent: the patch replaces the whole status.
  */
 export function statusPatch(resourceVersion: string, status: object, from?: object): JsonPatch {
-  // A JSON patch that replaces the version requires this version to be stored.
+  // For the API server, a patch of the resourceVersion requires this version to be stored.
   const version = {
     op: 'replace',
     path: '/metadata/resourceVersion',

@@ -1,9 +1,9 @@
 import { type KubeObject, isNewerVersion } from './object.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 
-/** Known objects of a kind. All readers share the objects and never change them. */
+/** The cached objects of a kind. All readers share the objects and never change them. */
 export interface Store<T extends KubeObject> {
-  /** Returns an object. The namespace is '' for cluster-scoped kinds. */
+  /** The namespace is '' for cluster-scoped kinds. */
   get(namespace: string, name: string): T | undefined;
   /** Returns a snapshot: later changes create a new array and leave this one unchanged. */
   list(): readonly T[];
@@ -12,23 +12,23 @@ export interface Store<T extends KubeObject> {
   readonly size: number;
 }
 
-/** Pure functions that return the values of an object in each index. */
+/** Pure functions by name of an index. Each returns the values of an object in that index. */
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
 const nothing: readonly never[] = [];
 
-/** Entry of an object while it exists. The entry always has the newest state. */
+/** Holds an object while it exists. Every update of the object replaces `object` in its entry. */
 interface Entry<T> {
   object: T;
-  /** Buckets that hold the entry, in the order of the indexers. */
+  /** Buckets of the indexes that contain the entry, in the order of the indexes. */
   buckets: readonly Bucket<T>[];
 }
 
-/** Entries, with the last returned array of their objects while that array is current. */
+/** A set of entries, and the last array of their objects that `list` returned, if still valid. */
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  /** The only entry of a bucket that never had two, as most: a set would take 200 bytes. */
+  /** The entry of a bucket that has never had two. Most buckets thus need no set of 200 bytes. */
   #only: Entry<T> | undefined;
   #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;
@@ -60,12 +60,12 @@ class Bucket<T> {
     if (this.size === 0) this.index?.buckets.delete(this.value);
   }
 
-  /** Invalidates the snapshot when the object of an entry was replaced. */
+  /** Drops the array of `list` after the object of an entry was replaced. */
   changed(): void {
     this.#snapshot = undefined;
   }
 
-  /** Builds the array of one object anew each time: kept, it would take 100 bytes a bucket. */
+  /** An array of one object is built for every call: to keep it would take 100 bytes a bucket. */
   list(): readonly T[] {
     if (this.#entries === undefined) return this.#only === undefined ? [] : [this.#only.object];
     this.#snapshot ??= Array.from(this.#entries, ({ object }) => object);
@@ -82,8 +82,8 @@ interface Index<T> {
 
 /**
  * Objects by namespace and name, and by the values of indexers. Changes take constant time, and a
- * change that leaves an object's values the same does not touch the indexes. The array of several
- * objects is built on request, and again only after a change.
+ * change that leaves an object's values the same does not touch the indexes. `list` and `byIndex`
+ * build the array of several objects on request, and again only after a change.
  */
 export class IndexedStore<T extends KubeObject> implements Store<T> {
   readonly #indexes: readonly Index<T>[];
@@ -170,7 +170,7 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     );
     for (const bucket of buckets) bucket.add(entry);
     this.#leave(entry, buckets);
-    // The copy has exactly the capacity of its elements; flatMap's array has more than ten others.
+    // `slice` returns an array without unused capacity; that of flatMap has room for ten others.
     entry.buckets = buckets.slice();
   }
 
@@ -185,15 +185,12 @@ function bucketOf<T>(index: Index<T>, value: string): Bucket<T> {
   return bucket;
 }
 
-/**
- * Maximum entries that each observation checks. A value above one removes entries that the cache
- * has caught up with faster than new entries arrive.
- */
+/** Maximum entries that `#sweep` checks. With two, entries are removed faster than added. */
 const maxSweptEntries = 2;
-/** Maximum entries for objects that the cache lacks: they may have been deleted. */
+/** With more entries than this, `#sweep` removes entries of objects that the cache lacks. */
 const maxAbsentEntries = 1_000;
 
-/** Maximum time for which a cache need not show an object that was just created. */
+/** Time after `created` during which `get` returns an object even if the cache lacks it. */
 const unseenMs = 1_000;
 
 interface Ahead<T> {
@@ -203,10 +200,10 @@ interface Ahead<T> {
 }
 
 /**
- * A cache with newer versions that were written or read while the cache is behind, like client-go's
+ * A cache that also returns newer versions that this process has written or read, like client-go's
  * MutationCache, because the API server rejects a write that is based on an older version. An
- * object that the cache lacks is gone, unless it was created within the last second: a reconcile in
- * between would ask the API server for it, or create it again.
+ * object that the cache lacks counts as deleted, unless it was created within the last second: a
+ * reconcile would otherwise ask the API server for the object, or create it again.
  */
 export class NewestStore<T extends KubeObject> {
   readonly #cache: Pick<Store<T>, 'get'>;
@@ -229,7 +226,7 @@ export class NewestStore<T extends KubeObject> {
     const ahead = this.#ahead.get(key);
     if (ahead === undefined) return cached;
     const { object, createdAt = -Infinity } = ahead;
-    // The object was deleted and recreated. The cache learns of both events in order.
+    // The object was deleted, or was just created and is not in the cache yet.
     if (cached === undefined)
       return this.#clock.monotonic() - createdAt < unseenMs ? object : undefined;
     if (isNewerVersion(object, cached)) return object;
@@ -237,7 +234,7 @@ export class NewestStore<T extends KubeObject> {
     return cached;
   }
 
-  /** Records a version that the API server has stored. */
+  /** Records a version that the API server has returned. */
   observe(object: T): void {
     const { namespace = '', name } = object.metadata;
     const key = `${namespace}/${name}`;
@@ -246,7 +243,7 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /** Records an object that was just created, unless the cache shows it or it is recorded. */
+  /** Records an object that was just created, unless it is in the cache or already recorded. */
   created(object: T | undefined): void {
     if (object === undefined) return;
     const { namespace = '', name } = object.metadata;
@@ -255,7 +252,7 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /** Checks the oldest entries, because callers may never read an object after its last write. */
+  /** Checks the oldest entries, because an object may never be read after its last write. */
   #sweep(): void {
     let left = maxSweptEntries;
     for (const [key, ahead] of this.#ahead) {

@@ -14,9 +14,9 @@ import { roundTrip, type HttpResponse } from './round-trip.ts';
 export interface Connection {
   /** URL of the server: `https:`, or `http:` for loopback. A path before `/api` is kept. */
   readonly server: string;
-  /** Bearer token. A function is called before every request, for a token replaced on disk. */
+  /** Bearer token. A function is called before every request, as the token file may be replaced. */
   readonly token?: string | (() => Promise<string>) | undefined;
-  /** Certificates and key in PEM. */
+  /** CA, client certificate and its key in PEM. */
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
@@ -26,9 +26,9 @@ export interface Connection {
 }
 
 export interface TransportRequest {
-  /** Verb label of metrics. */
+  /** Value of the label `verb` in metrics. */
   readonly verb: 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
-  /** Plural of the resource, a label of metrics. */
+  /** Plural of the resource; value of the label `resource` in metrics. */
   readonly resource: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
@@ -40,10 +40,10 @@ export interface TransportRequest {
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
-  /** Bytes beyond which a ResponseTooLargeError is thrown; default that of the transport. */
+  /** A longer response throws a ResponseTooLargeError. Default: that of TransportOptions. */
   readonly maxResponseBytes?: number | undefined;
   readonly onResponseBytes?: ((bytes: number) => void) | undefined;
-  /** Joins response chunks into bytes that the transport only decodes; default: concatenation. */
+  /** Joins the chunks of the response, which is then decoded at once. Default: `Buffer.concat`. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
   /** Parses the text of a 2xx response. Throws for text that is not JSON. Default: JSON.parse. */
   readonly parse?: ((text: string) => unknown) | undefined;
@@ -57,7 +57,7 @@ export interface TransportOptions extends RuntimeOptions {
   readonly connections?: number;
   /** Maximum bytes of a response; a larger response fails. Default 64 MiB. */
   readonly maxResponseBytes?: number;
-  /** Dispatcher for all requests instead of own connections, for a simulated network. */
+  /** Dispatcher of undici in place of the two connection pools, for a simulated network. */
   readonly dispatcher?: Dispatcher;
 }
 
@@ -65,19 +65,16 @@ const defaultMaxResponseBytes = 67_108_864;
 const maxAttempts = 5;
 const backoff: BackoffOptions = { baseMs: 50, capMs: 5000, factor: 3, jitter: 0.5 };
 
-/**
- * Statuses after which the transport retries a read. After 429, the server has not executed the
- * request, so every verb is retried.
- */
+/** Statuses after which the transport retries a read. After 429, it retries every request. */
 const transientStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
 
 /**
- * HTTP to one API server over persistent connections.
+ * HTTP client of one API server with persistent connections.
  *
  * A call ends before its deadline. The transport retries a read after a lost connection, 429 and
- * 5xx. The transport retries a write only when the server has certainly not executed it: the server
- * answered 429, or no request was handed to a connection. Every other failure of a write is thrown,
- * because a retry could execute the write twice.
+ * `transientStatuses`. The transport retries a write only when the server has certainly not
+ * executed it: the server answered 429, or no request was handed to a connection. Every other
+ * failure of a write is thrown, because a retry could execute the write twice.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -120,7 +117,7 @@ export class Transport {
     });
   }
 
-  /** Returns the body of a 2xx as it arrives, until `request.signal`. Throws like `call`. */
+  /** Returns the body of a 2xx response until `request.signal` is aborted. Throws like `call`. */
   async stream(
     request: TransportRequest & { readonly signal: AbortSignal },
   ): Promise<AsyncIterable<Uint8Array>> {
@@ -168,7 +165,7 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // A watch closes its connection. Kept, it would stay idle: the next watch has its own.
+      // The pool opens a connection for every watch, so a kept connection would remain unused.
       closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,
@@ -222,7 +219,7 @@ export class Transport {
             delayMs,
             error,
           });
-          // A signal that ends the delay early leaves the failure that caused the delay.
+          // If the signal ends the delay early, the call throws the error that caused the delay.
           await sleep(clock, delayMs, signal).catch(() => {
             throw error;
           });
@@ -275,7 +272,7 @@ function parseResponse(text: string, { parse = JSON.parse }: TransportRequest): 
   }
 }
 
-/** Creates the error of a response. Without a Status, as of a proxy, its text is the message. */
+/** Creates the error of a response. A text that is no Status (of a proxy) becomes the message. */
 function apiError(response: HttpResponse, text: string): ApiError {
   const retryAfter = response.headers['retry-after'];
   const seconds =
@@ -291,7 +288,7 @@ function statusBody(status: number, text: string): StatusBody {
     if (typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'Status')
       return body as StatusBody;
   } catch {
-    // Text that is not JSON is treated as JSON other than a Status.
+    // The text is not JSON and therefore no Status.
   }
   return text === '' ? {} : { message: `API server answered ${status}: ${text.slice(0, 200)}` };
 }

@@ -58,24 +58,24 @@ function parseLine(line: string): RawEvent {
 const eventObject = (event: unknown): unknown => (event as Partial<RawEvent>).object;
 
 /**
- * Parses the JSON of an object, and may replace its `managedFields`, which readers must not use.
- * Throws a SyntaxError for invalid JSON.
+ * Parses the JSON of an object. `managedFields` may contain only a placeholder, so readers must not
+ * use this field. Throws a SyntaxError for invalid JSON.
  */
 export const parseObject = (json: string): unknown => parseAbridged(json, (object) => object);
 
 const opening = '"managedFields":[';
-/** Placeholder for managed fields, whose elements are objects and never numbers. */
+/** Replaces the elements of `managedFields`, which are objects and never numbers. */
 const placeholder = 0;
 
 /**
- * Parses JSON with a placeholder in the place of everything between the first `"managedFields":[`
- * and the next `]`, which is nearly half of an object and costly to parse. Parses the whole JSON
- * when the replaced part may be another one than that of the object that `objectOf` returns.
+ * Parses JSON with `placeholder` in place of everything between the first `"managedFields":[` and
+ * the next `]`, which is nearly half of an object and costly to parse. Parses the whole JSON when
+ * the replaced part may be another one than that of the object that `objectOf` returns.
  *
- * The result is reliable for the following reason. The JSON is unchanged up to the bracket, so a
- * placeholder in `metadata.managedFields` proves that the bracket belongs to this field. A `]`
- * within a string would leave an odd number of quotes, and a `]` of another bracket would leave an
- * odd number of brackets, so that the text would not be JSON.
+ * The result is reliable for two reasons. The JSON is unchanged up to the first bracket, so a
+ * placeholder in `metadata.managedFields` proves that this bracket belongs to this field. If the
+ * `]` is within a string or closes another bracket, quotes or brackets do not match and the text is
+ * not JSON.
  */
 function parseAbridged(json: string, objectOf: (parsed: unknown) => unknown): unknown {
   const start = json.indexOf(opening) + opening.length;
@@ -85,7 +85,7 @@ function parseAbridged(json: string, objectOf: (parsed: unknown) => unknown): un
       const parsed: unknown = JSON.parse(`${json.slice(0, start)}${placeholder}${json.slice(end)}`);
       if (hasPlaceholder(objectOf(parsed))) return parsed;
     } catch {
-      // The parse of the whole JSON decides whether it is valid.
+      // The parse of the whole JSON below decides whether it is valid.
     }
   return JSON.parse(json);
 }
@@ -100,9 +100,9 @@ const newline = 0x0a;
 
 /**
  * Yields whole lines from chunks of UTF-8 that may end anywhere, even within a character. Each
- * buffer has all lines within one chunk, so that the reader decodes them at once, and ends with a
- * newline, except for the bytes after the last newline. Throws a TransportError for a line longer
- * than `maxLineBytes`.
+ * buffer contains as many lines as possible, so that the caller decodes them at once. Each ends
+ * with a newline, except for the rest after the last newline. Throws a TransportError for a line
+ * longer than `maxLineBytes`.
  */
 export async function* wholeLines(
   chunks: AsyncIterable<Uint8Array>,
@@ -132,7 +132,7 @@ export async function* wholeLines(
   if (bytes > 0) yield Buffer.concat(parts);
 }
 
-/** Yields the nonempty lines of a text as slices: a retained line retains the whole text. */
+/** Yields the nonempty lines of a text. Each is a slice and keeps the whole text in memory. */
 export function* linesOf(text: string): Generator<string, void, undefined> {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
@@ -142,7 +142,7 @@ export function* linesOf(text: string): Generator<string, void, undefined> {
   if (start < text.length) yield text.slice(start);
 }
 
-/** A reusable buffer. Every 64 MiB of new buffers start the garbage collector. */
+/** A buffer to be reused, because every 64 MiB of new buffers cause a garbage collection. */
 export class ScratchBuffer {
   #bytes = Buffer.alloc(0);
 

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { FairQueue, Fifo } from './fair-queue.ts';
 
 export interface WorkqueueOptions<K extends string = string> {
-  /** Group of a key, determined each time that it starts to wait. Absent: one group of all keys. */
+  /** Returns the share of a key, each time the key starts to wait. Absent: one share for all. */
   readonly shareOf?: (key: K) => string;
   /** Maximum keys of one share that workers process at once; default unlimited. */
   readonly maxPerShare?: number;
@@ -12,16 +12,16 @@ export interface WorkqueueOptions<K extends string = string> {
   /** Delays of `addRateLimited`; default 5 ms, doubling with each failure up to 60 s. */
   readonly backoff?: BackoffOptions;
   readonly onDepth?: (depth: number) => void;
-  /** Called with the time from when a key was due until a worker received it. */
+  /** Called with the time that a key waited, from when it was due until a worker received it. */
   readonly onWaited?: (waitedMs: number) => void;
 }
 
-/** A key that is dirty, in process, or both. */
+/** A key that waits to be processed (is dirty), is being processed, or both. */
 interface Item<K> {
   readonly key: K;
   /** Share in which the key waits, or against which the key counts. */
   share: string;
-  /** Time since which the key is dirty: the key waits in the queue, or for its `done`. */
+  /** Time since which the key waits: in the queue, or for the `done` of its current processing. */
   dirtySince: number | undefined;
   processing: boolean;
 }
@@ -37,7 +37,7 @@ interface Item<K> {
 export class Workqueue<K extends string> {
   readonly #options: WorkqueueOptions<K>;
   readonly #backoff: BackoffOptions;
-  /** One map has everything about a key, because lookups dominate the cost with many keys. */
+  /** One map for waiting and processed keys, because lookups dominate the cost with many keys. */
   readonly #items = new Map<K, Item<K>>();
   readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
@@ -76,9 +76,9 @@ export class Workqueue<K extends string> {
   }
 
   /**
-   * Adds the key after a delay of at least a millisecond, because the rest of an interval may be
-   * too small to increase the present time, and the caller would wait again at once. Adds the key
-   * at once if the delay is not positive.
+   * Adds the key after a delay, or at once if the delay is not positive. The delay is at least one
+   * millisecond: after a smaller one, the clock may still show an earlier time than the caller
+   * waits for, and the caller would wait again at once.
    */
   addAfter(key: K, delayMs: number): void {
     if (this.#shutDown) return;
@@ -99,7 +99,7 @@ export class Workqueue<K extends string> {
     this.#delayed.set(key, { at, timer });
   }
 
-  /** Adds the key after `minDelayMs`, or a longer delay that grows until `forget`. */
+  /** Adds the key after a delay that grows with each call until `forget`, at least `minDelayMs`. */
   addRateLimited(key: K, minDelayMs = 0): void {
     if (this.#shutDown) return;
     const failures = (this.#failures.get(key) ?? 0) + 1;
@@ -110,7 +110,7 @@ export class Workqueue<K extends string> {
     );
   }
 
-  /** Resets the failures of the key. The position of the key in the queue does not change. */
+  /** Resets the failures of the key. The key keeps its place in the queue. */
   forget(key: K): void {
     this.#failures.delete(key);
   }
@@ -120,7 +120,7 @@ export class Workqueue<K extends string> {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** Resolves with the next key, which the worker marks `done`. Undefined after `shutDown`. */
+  /** Resolves with the next key, for which the worker calls `done`. Undefined after `shutDown`. */
   get(): Promise<K | undefined> {
     const item = this.#queue.shift();
     if (item !== undefined) {
@@ -145,7 +145,7 @@ export class Workqueue<K extends string> {
     this.#settleIdle();
   }
 
-  /** Accepts no keys, drops waiting ones, and resolves after `done` for every key in process. */
+  /** Drops waiting keys, accepts no more, and resolves after `done` of every key in process. */
   shutDown(): Promise<void> {
     this.#shutDown = true;
     for (const { timer } of this.#delayed.values()) timer.cancel();

@@ -19,7 +19,7 @@ import { volatileJournal, StorageError, ObjectStore } from './storage/object-sto
 import { SqliteJournal } from './storage/sqlite-journal.ts';
 
 export interface ControlPlaneOptions extends Runtime {
-  /** A file keeps every acknowledged write, even when the process is killed. */
+  /** With a file, every acknowledged write is kept, even when the process is killed. */
   readonly storage: { readonly file: string } | 'memory';
   /** Maximum number of recent changes from which a watch can start; default 10 000. */
   readonly logCapacity?: number;
@@ -28,7 +28,7 @@ export interface ControlPlaneOptions extends Runtime {
 }
 
 /**
- * A Kubernetes API server without a transport: requests in, responses and watch streams out. All
+ * A Kubernetes API server without a network: `handle` takes a request and returns the response. All
  * timers use the given clock, so that a simulation can run the control plane in virtual time.
  */
 export class ControlPlane {
@@ -72,7 +72,7 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /** Answers when all that the answer contains is durable. An error becomes a `Status`. */
+  /** Resolves when everything in the response is durable. An error becomes a `Status` response. */
   async handle(request: PlaneRequest): Promise<PlaneResponse> {
     try {
       if (this.#closed)
@@ -99,7 +99,7 @@ export class ControlPlane {
     }
   }
 
-  /** Creates or updates CustomResourceDefinitions. Unchanged ones are not written. */
+  /** Creates or updates CustomResourceDefinitions. Does not write unchanged definitions. */
   async applyCrds(
     manifests: readonly { readonly metadata: { readonly name: string } }[],
   ): Promise<void> {
@@ -113,7 +113,7 @@ export class ControlPlane {
       const old = store.get(definitionResource.key, '', manifest.metadata.name)?.object;
       if (old === undefined) writer.create(definitionResource, undefined, definition);
       else {
-        // Labels and annotations of other clients remain.
+        // Labels and annotations that other clients have set remain.
         const metadata = mergeObject(old.metadata, objectAt(definition, 'metadata') ?? {});
         writer.update(definitionResource, old, { ...definition, metadata }, 'main');
       }
@@ -130,7 +130,7 @@ export class ControlPlane {
     return this.#context.store.revision;
   }
 
-  /** Drops changes up to a version, as etcd's compaction: earlier watches and lists get 410. */
+  /** Drops changes up to a version, like etcd's compaction: earlier watches and lists get 410. */
   compactTo(version: number): void {
     this.#context.store.compactTo(version);
   }

@@ -1,13 +1,13 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { StoreError } from './object-store.ts';
 
-/** Maximum chunks of any size, each of which costs some KiB. Others average `minChunkBytes`. */
+/** Maximum chunks below `minChunkBytes` on average, because each chunk takes some KiB of memory. */
 const maxSmallChunks = 1000;
 const minChunkBytes = 256;
 
 /**
- * Reads the body of an untrusted server; undefined if too large, or in very small chunks. Leaving
- * the loop early destroys the body and the connection.
+ * Reads the body of an untrusted server. Returns undefined if the body is too large or comes in
+ * very small chunks. Leaving the loop early destroys the body and the connection.
  */
 export async function readBounded(
   body: AsyncIterable<Buffer>,
@@ -33,9 +33,9 @@ export interface CallDeadline {
 }
 
 /**
- * Ends with the work, or rejects after `timeoutMs` with a `timeout` error, or with the reason of
- * the caller's signal. The signal of the work is then aborted; work that ignores it, such as a file
- * system call, ends later by itself.
+ * Returns the result of `work`, or rejects after `timeoutMs` with a `timeout` error, or with the
+ * reason of the caller's signal. A rejection aborts the signal of `work`. Work that ignores its
+ * signal, such as a system call on a file, continues.
  */
 export async function withDeadline<T>(
   { clock, timeoutMs, signal, subject }: CallDeadline,
@@ -90,7 +90,7 @@ export function runningCalls(): RunningCalls {
 }
 
 /**
- * Calls for each item, at most `limit` concurrently. After the first failure, starts no further
+ * Calls `call` for each item, at most `limit` at a time. After the first failure, starts no further
  * call, and rejects with that failure when the running calls have ended.
  */
 export async function inParallel<T, R>(
@@ -116,7 +116,6 @@ export async function inParallel<T, R>(
   return results;
 }
 
-/** Yields the items in groups of at most `size`. */
 export function* inBatches<T>(items: readonly T[], size: number): Generator<readonly T[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { isKey, isSegment, StoreError, type StoreErrorCode } from './object-store.ts';
 
-/** System error codes that do not mean `unavailable`. */
+/** Error codes of the system; all others mean `unavailable`. */
 const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['EACCES', 'denied'],
   ['EPERM', 'denied'],
@@ -14,7 +14,7 @@ const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['ELOOP', 'invalid'],
   ['ENAMETOOLONG', 'invalid'],
   ['EFBIG', 'invalid'],
-  // A folder of the store is the root of another file system.
+  // A folder of the store is a mount point, so that `rename` would cross file systems.
   ['EXDEV', 'invalid'],
   ['EINVAL', 'invalid'],
 ]);
@@ -35,10 +35,10 @@ export interface FolderListOptions {
   readonly signal: AbortSignal;
 }
 
-/** Name within a folder, with a `/` at the end for a folder, so that names sort like keys. */
+/** Name in a folder. The name of a folder ends in `/`, so that names sort like keys. */
 type Entry = string;
 
-/** Yields the keys, and the prefixes of a summed list, in ascending order. Reads folders lazily. */
+/** Yields keys, and common prefixes if `summed`, in ascending order. Reads folders lazily. */
 export async function* listFolder(options: FolderListOptions): AsyncGenerator<string> {
   const { prefix, summed, after } = options;
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
@@ -51,7 +51,7 @@ export async function* listFolder(options: FolderListOptions): AsyncGenerator<st
   }
 }
 
-/** Yields all keys of a folder after `after`. */
+/** Yields the keys in a folder and its subfolders that follow `options.after`. */
 async function* keysIn(folder: string, options: FolderListOptions): AsyncGenerator<string> {
   const { after } = options;
   const isWanted = (key: string) => key > after || isAround(key, after);
@@ -61,7 +61,7 @@ async function* keysIn(folder: string, options: FolderListOptions): AsyncGenerat
   }
 }
 
-/** A folder without keys is about to be removed by a deletion, and is no prefix. */
+/** Returns false for an empty folder, which is not a prefix. A deletion is about to remove it. */
 async function hasKeys(folder: string, options: FolderListOptions): Promise<boolean> {
   const keys = keysIn(folder, { ...options, after: '' });
   const { done } = await keys.next();
@@ -69,11 +69,11 @@ async function hasKeys(folder: string, options: FolderListOptions): Promise<bool
   return done !== true;
 }
 
-/** Whether keys of a folder can follow a name although the folder's own key does not. */
+/** Whether `key` is a folder that contains `after`, so that keys in it may follow `after`. */
 const isAround = (key: string, after: string): boolean =>
   key.endsWith('/') && after.startsWith(key);
 
-/** Yields the keys of files and links, and those of folders with a `/`, in ascending order. */
+/** Yields the keys of files and links, and of folders with a `/` at the end, in ascending order. */
 async function* entriesOf(
   folder: string,
   isWanted: (key: string) => boolean,
@@ -84,7 +84,7 @@ async function* entriesOf(
   for await (const entry of entriesIn(join(directory, folder))) {
     signal.throwIfAborted();
     const key = `${folder}${entry}`;
-    // A name that makes the path too long is no key.
+    // A file or folder whose key would be too long is not listed.
     if (isKey(key.endsWith('/') ? key.slice(0, -1) : key) && isWanted(key)) keys.push(key);
   }
   // Keys are ASCII, so that the order of their UTF-16 units is the order of their bytes.

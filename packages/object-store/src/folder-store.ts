@@ -21,17 +21,17 @@ import {
 } from './object-store.ts';
 
 export interface FolderStoreOptions {
-  /** An existing folder. Its files are the objects, and their paths the keys. */
+  /** An existing folder, whose files are the objects. Their relative paths are the keys. */
   readonly directory: string;
   /** Default: the clock of the system. */
   readonly clock?: Clock | undefined;
-  /** Maximum time of a call in milliseconds; of a deletion, for each 1,000 keys. Default 10,000. */
+  /** Maximum time of a call, or of a deletion of 1,000 keys, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** Folder of incomplete files. The `~` keeps the name from being a segment of a key. */
+/** Folder of incomplete files. Segments of keys contain no `~`, so that no key has this name. */
 const unfinishedFolder = '.unfinished~';
-/** Age from which an incomplete file belongs to a process that has crashed. */
+/** Age beyond which an incomplete file belongs to a process that has crashed. */
 const abandonedAfterMs = 3_600_000;
 const deletionsAtOnce = 4;
 const deletionsOfBatch = 1000;
@@ -39,14 +39,14 @@ const deletionsOfBatch = 1000;
 /**
  * Stores objects as files of a folder, which several processes and machines may share. An object is
  * written to a separate file, synced, and renamed to its key, so that neither a reader nor a crash
- * sees a part of it. Symbolic links below the folder are not followed: they are listed, and `get`
- * rejects with an `invalid` error for one, so that no caller takes the object behind it for absent.
+ * sees a part of it. `list` includes symbolic links below the folder. `get` rejects with an
+ * `invalid` error instead of following a link, so that no caller takes the object for absent.
  */
 export function createFolderStore(options: FolderStoreOptions): ObjectStore {
   const { clock = systemClock, timeoutMs = 10_000 } = options;
   const directory = resolve(options.directory);
   const calls = runningCalls();
-  /** Work on files, which continues when its call has reached the deadline. */
+  /** Running work on files, which continues after the deadline of its call. */
   const working = new Set<Promise<unknown>>();
 
   const call = <T>(
@@ -66,7 +66,7 @@ export function createFolderStore(options: FolderStoreOptions): ObjectStore {
     return withDeadline({ clock, timeoutMs, signal, subject: 'The folder of the store' }, traced);
   };
 
-  // An abandoned file only takes space, and the next process tries again, so a failure is ignored.
+  // A failure is ignored: an abandoned file only takes space, and the next process tries again.
   void calls
     .run(() => call('remove abandoned files', {}, () => removeAbandoned(directory, clock.now())))
     .catch(() => undefined);
@@ -136,7 +136,7 @@ async function put(
       break;
     } catch (error) {
       await rm(unfinished, { force: true });
-      // Another process has removed a folder of the key, because its last object was deleted.
+      // ENOENT: another process has removed a folder of the key after deleting its last object.
       if (systemCodeOf(error) !== 'ENOENT') throw error;
       await checkDirectory(directory);
     }
@@ -145,7 +145,7 @@ async function put(
   for (const folder of [...folders.toReversed(), directory]) await sync(folder);
 }
 
-/** Returns the folders of a key below the store's own, from the upper to the lower ones. */
+/** Returns the folders below `directory` that contain the file of a key, outermost first. */
 function foldersOf(directory: string, key: string): readonly string[] {
   const segments = key.split('/').slice(0, -1);
   return segments.map((_, index) => join(directory, ...segments.slice(0, index + 1)));
@@ -179,7 +179,7 @@ async function writeSynced(path: string, body: Uint8Array): Promise<void> {
   }
 }
 
-/** A crash between the deletion of an object and of its folder leaves an empty folder. */
+/** Replaces an empty folder, which remains if a process crashes after deleting its last object. */
 async function renameTo(unfinished: string, path: string): Promise<void> {
   try {
     await rename(unfinished, path);
@@ -190,7 +190,7 @@ async function renameTo(unfinished: string, path: string): Promise<void> {
   }
 }
 
-/** Another process may have removed the folder with the last object in it. */
+/** Ignores an absent folder, which another process may have removed with the last object in it. */
 async function sync(folder: string): Promise<void> {
   const handle = await unless(['ENOENT'], open(folder, constants.O_RDONLY | constants.O_DIRECTORY));
   try {
@@ -240,7 +240,7 @@ async function readFully(
   const buffer = Buffer.alloc(bytes);
   for (let done = 0; done < bytes;) {
     const { bytesRead } = await handle.read(buffer, done, bytes - done, offset + done);
-    // Objects are replaced and never shortened.
+    // The store only replaces files, so another program has shortened this one.
     if (bytesRead === 0)
       throw new StoreError('unavailable', 'A file of the store has been shortened');
     done += bytesRead;
@@ -248,7 +248,7 @@ async function readFully(
   return buffer;
 }
 
-/** Whether all folders of a key are real folders, so that its path leaves the store by no link. */
+/** Whether all folders of a key exist and none is a symbolic link, which could leave the store. */
 async function isBelowFolders(directory: string, key: string): Promise<boolean> {
   for (const folder of foldersOf(directory, key)) {
     const found = await unless(['ENOENT', 'ENOTDIR'], lstat(folder));
@@ -271,7 +271,7 @@ async function deleteAll(
   await inParallel([...folders], deletionsAtOnce, sync);
 }
 
-/** Returns the folder that has lost an entry. */
+/** Deletes an object and its empty folders. Returns the remaining folder that has lost an entry. */
 async function deleteOne(directory: string, key: string): Promise<string | undefined> {
   if (!(await isBelowFolders(directory, key))) return undefined;
   const path = join(directory, key);
@@ -279,7 +279,7 @@ async function deleteOne(directory: string, key: string): Promise<string | undef
     await unlink(path);
   } catch (error) {
     if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
-    // Some systems answer EPERM for a folder, which is no object.
+    // Some systems respond with EPERM to `unlink` of a folder, which is not an object.
     if (systemCodeOf(error) === 'EPERM' && (await lstat(path)).isDirectory()) return undefined;
     throw error;
   }
@@ -288,7 +288,7 @@ async function deleteOne(directory: string, key: string): Promise<string | undef
   return directory;
 }
 
-/** Removes an empty folder. A folder that has other entries, or is in use, stays. */
+/** Removes a folder unless it has entries or is in use. Returns whether the folder is gone. */
 async function isRemoved(folder: string): Promise<boolean> {
   try {
     await rmdir(folder);
@@ -320,7 +320,7 @@ async function list(
   };
 }
 
-/** Undefined: another process has deleted the object since the folder was read. */
+/** Returns undefined if another process has deleted the object since the folder was read. */
 async function nameOf(directory: string, key: string): Promise<StoredName | undefined> {
   if (key.endsWith('/')) return { key, bytes: 0 };
   const found = await unless(['ENOENT', 'ENOTDIR'], lstat(join(directory, key)));

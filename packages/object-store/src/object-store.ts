@@ -23,7 +23,7 @@ export class StoreError extends Error {
   }
 }
 
-/** Error of a call without a whole response. The message says whether a proxy has failed. */
+/** Returns the error of a call without a complete response. The message names a failed proxy. */
 export function unreachable(subject: string, error: unknown): StoreError {
   const proxyError = proxyErrorIn(error);
   const reason = proxyError?.message ?? systemCodeOf(error) ?? 'the connection has failed';
@@ -33,11 +33,11 @@ export function unreachable(subject: string, error: unknown): StoreError {
 }
 
 export interface StoreCallOptions {
-  /** Ends the call with the signal's reason. A write may still take effect. */
+  /** An abort rejects the call with the signal's reason. A write may still take effect. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A part of an object, in bytes. The part ends with the object if that is shorter. */
+/** A part of an object, in bytes. A part that is too long ends at the end of the object. */
 export interface ByteRange {
   readonly offset: number;
   /** At least 1. */
@@ -52,18 +52,18 @@ export interface StoredName {
 }
 
 export interface ListPage {
-  /** In ascending order of their UTF-8 bytes. */
+  /** The names in ascending order of their UTF-8 bytes. */
   readonly names: readonly StoredName[];
   /** Value of `after` for the next page; undefined: this page is the last one. */
   readonly next: string | undefined;
 }
 
 export interface ListOptions extends StoreCallOptions {
-  /** Only keys that begin with this text. */
+  /** Lists only keys that begin with this text. */
   readonly prefix: string;
-  /** Lists keys with a `/` after the prefix as common prefixes. Default: false. */
+  /** Whether keys with a `/` after `prefix` are listed as common prefixes. Default: false. */
   readonly summed?: boolean | undefined;
-  /** Only names after this one, which may be the last one of a page. */
+  /** Lists only names after this one, for example after `next` of the previous page. */
   readonly after?: string | undefined;
   /** Maximum names of the page: 1 to 1000, by default 1000. */
   readonly limit?: number | undefined;
@@ -73,22 +73,21 @@ export const maxObjectBytes = 64 * 1024 * 1024;
 
 /**
  * A store of named bytes. Keys are segments of 1 to 200 characters from `A-Z a-z 0-9 . _ -`, other
- * than `.` and `..`, joined by `/`; at most 800 characters in all. No key is the beginning of
- * another one up to a `/`. An object has at most `maxObjectBytes`.
- *
- * Every method throws `StoreError`, has its own deadline, and retries repeatable requests. A stored
- * object exists for every later call of every process. An object is stored as a whole or not at
- * all: no reader sees a part of it.
+ * than `.` and `..`, joined by `/`; at most 800 characters in all. No key is the folder of another
+ * one: with the key `a/b`, there is no key `a`. An object has at most `maxObjectBytes`.
+ * Every method rejects with a `StoreError`, has a deadline, and retries repeatable requests. A
+ * stored object exists for every later call of every process. An object is stored as a whole or not
+ * at all: no reader sees a part of an object.
  */
 export interface ObjectStore {
-  /** Stores or replaces an object. Durable when the promise resolves. */
+  /** Stores or replaces an object, which is durable when the promise resolves. */
   put(key: string, body: Uint8Array, options?: StoreCallOptions): Promise<void>;
-  /** Undefined: the object does not exist. Empty: the range is after the end of the object. */
+  /** Returns undefined if there is no object, and no bytes if the range begins after the object. */
   get(
     key: string,
     options?: StoreCallOptions & { readonly range?: ByteRange | undefined },
   ): Promise<Buffer | undefined>;
-  /** Deletes the existing objects among any number of keys. */
+  /** Deletes any number of objects. Ignores keys without an object. */
   delete(keys: readonly string[], options?: StoreCallOptions): Promise<void>;
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;
@@ -112,7 +111,7 @@ export function isBeginning(text: string): boolean {
   return text.length <= maxKeyLength && segments.every(isSegment) && beginning.test(last);
 }
 
-/** Throws an `invalid` error for an invalid key. The message limits the key's length. */
+/** Throws an `invalid` error for an invalid key. The message truncates a long key. */
 export function checkKey(key: string): void {
   if (!isKey(key)) throw new StoreError('invalid', `${quoted(key)} is no key of an object`);
 }
@@ -130,7 +129,7 @@ export function checkRange({ offset, length }: ByteRange): void {
     throw new StoreError('invalid', `There is no range of ${length} bytes at ${offset}`);
 }
 
-/** Returns the options of a list with defaults. Throws an `invalid` error. */
+/** Returns the options with defaults. Throws an `invalid` error for an invalid option. */
 export function checkedList({ prefix, summed = false, after = '', limit }: ListOptions) {
   const names = limit ?? maxNamesOfPage;
   if (!isBeginning(prefix)) throw new StoreError('invalid', `No key begins with ${quoted(prefix)}`);

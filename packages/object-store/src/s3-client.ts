@@ -26,7 +26,7 @@ export interface S3ClientOptions {
   /** Undefined: the AWS endpoint of the region. */
   readonly endpoint: string | undefined;
   readonly pathStyle: boolean;
-  /** Undefined: those that AWS's tools find: variables, a profile, a web identity, and so on. */
+  /** Undefined: AWS's default chain: variables, a profile, a web identity, and so on. */
   readonly credentials: CredentialSource | undefined;
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'after'>;
@@ -36,12 +36,12 @@ export interface S3ClientOptions {
 type In<C> = Omit<C, 'Bucket'>;
 
 /**
- * Calls of a bucket, which reject with a `StoreError` or the signal's reason. Requests are retried,
- * so a second execution must have the effect of the first.
+ * Requests to a bucket, which reject with a `StoreError` or the signal's reason. A request may be
+ * retried, so repeating one must have no further effect.
  */
 export interface S3Calls {
   put(input: In<PutObjectCommandInput>, signal: AbortSignal | undefined): Promise<void>;
-  /** Undefined: the object does not exist. Without an output, the range is after its end. */
+  /** Returns undefined if the object does not exist, no `output` if the range is after its end. */
   get(
     key: string,
     range: string | undefined,
@@ -64,7 +64,7 @@ const maxAttempts = 3;
 const maxConnectMs = 3000;
 const connections = 32;
 
-/** Creates AWS's client with the connections of `outward`. */
+/** Creates an S3 client whose connections come from `outward.pool`. */
 export function createS3Client(options: S3ClientOptions): S3Calls {
   const { region, bucket: Bucket, endpoint, pathStyle, credentials } = options;
   const { timeoutMs, clock, outward } = options;
@@ -79,12 +79,12 @@ export function createS3Client(options: S3ClientOptions): S3Calls {
     ...(credentials !== undefined && { credentials }),
     requestHandler: handlerOver(dispatcher, timeoutMs),
     maxAttempts,
-    // Servers differ about checksums, and undici about this header.
+    // S3 servers differ in the checksums that they support, and undici rejects the header Expect.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     expectContinueHeader: false,
   });
-  /** Whether the bucket has required checksums of a request. */
+  /** Whether the bucket has rejected a request without checksums. */
   let isWithChecksums = false;
 
   const identity = async (forceRefresh = false) => {
@@ -164,7 +164,7 @@ const isMissing = (error: unknown): boolean =>
 
 const isBehindEnd = (error: unknown): boolean => statusOf(error) === 416;
 
-/** Parameters of a put into a bucket with an object lock; servers accept different ones. */
+/** Returns both checksums that servers may require for a put into a bucket with an object lock. */
 const checksumsOf = (body: PutObjectCommandInput['Body']) => ({
   ...(body instanceof Uint8Array && {
     ContentMD5: createHash('md5').update(body).digest('base64'),
@@ -172,7 +172,7 @@ const checksumsOf = (body: PutObjectCommandInput['Body']) => ({
   ChecksumAlgorithm: 'CRC32' as const,
 });
 
-/** The handler has read the body, so the stream has one chunk. */
+/** Returns the body, which `handlerOver` has already read into one chunk. */
 async function bytesOf(body: GetObjectCommandOutput['Body']): Promise<Buffer> {
   const bytes = body instanceof Readable ? await readBounded(body, maxObjectBytes) : undefined;
   return bytes ?? Buffer.alloc(0);
@@ -188,9 +188,9 @@ function maxBytesOf({ method, query = {} }: HttpRequest, status: number): number
 }
 
 /**
- * Sends the client's requests. Reads the whole body here, because a failed transfer is retried
- * here. A request without a signal is one for credentials; it has half the time of a call, so that
- * the call outlives an unanswered one.
+ * Sends the requests of AWS's client. Reads the whole body, because the client retries only
+ * failures of this handler. A request without a signal is for credentials. Its timeout is half of
+ * `timeoutMs`, so that it ends before the call that needs the credentials.
  */
 function handlerOver(
   dispatcher: Dispatcher,

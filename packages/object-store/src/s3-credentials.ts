@@ -13,8 +13,8 @@ export interface Credentials {
 }
 
 /**
- * Returns credentials. Called first, from 5 minutes before they expire, and after a rejection by
- * the store. Rejects with a `StoreError`.
+ * Returns credentials, or rejects with a `StoreError`. AWS's client calls this function at first,
+ * from 5 minutes before the credentials expire, and after the store has rejected them.
  */
 export type CredentialSource = () => Promise<Credentials>;
 
@@ -24,22 +24,22 @@ const readEveryMs = 5000;
 const renewBeforeMs = 300_000;
 
 /**
- * Reads credentials of a folder with the files `access-key-id`, `secret-access-key`, and optionally
- * `session-token`, as of a mounted Secret. Changed files are read again.
+ * Reads credentials from the files `access-key-id`, `secret-access-key` and, if present,
+ * `session-token` of a folder such as a mounted Secret. Reads changed files again.
  */
 export function directoryCredentials(directory: string): CredentialSource {
   const read = async (name: string): Promise<string> => {
     const path = join(directory, name);
     const text = await textOf(path);
     const problem = text === undefined ? 'does not exist' : 'contains no credential';
-    // A header cannot contain other characters.
+    // An HTTP header cannot contain other characters.
     if (text !== undefined && /^[\x21-\x7e]{1,16384}$/.test(text)) return text;
     throw new StoreError('denied', `The file ${path} ${problem}`);
   };
   return async () => ({
     accessKeyId: await read('access-key-id'),
     secretAccessKey: await read('secret-access-key'),
-    // An empty file is an unused key of a Secret.
+    // A Secret may have an empty `session-token`.
     ...(Boolean(await textOf(join(directory, 'session-token'))) && {
       sessionToken: await read('session-token'),
     }),

@@ -1,9 +1,9 @@
 import { StoreError, type StoreErrorCode } from './object-store.ts';
 import type { Credentials } from './s3-credentials.ts';
 
-/** Meaning of an error of AWS's client. */
+/** An error of AWS's client as a `StoreError`, and the remedy to try before a retry. */
 export interface S3Failure {
-  /** Each remedy but `fail` is tried once per call. */
+  /** Each remedy is tried once per call; with `fail`, there is none. */
   readonly next: 'fail' | 'refresh-credentials' | 'add-checksums';
   readonly error: StoreError;
 }
@@ -16,15 +16,15 @@ const throttled: ReadonlySet<string> = new Set([
   'SlowDownWrite',
 ]);
 /**
- * Codes after which new credentials may help. AWS answers some with 400, and the Versity gateway an
- * unknown access key with 404 and its own code. Files of a mounted Secret change one after the
- * other, so a signature may have used an earlier secret.
+ * Error codes after which new credentials may help. AWS sends some with status 400. The Versity
+ * gateway sends status 404 and its own code for an unknown access key. A signature does not match
+ * if one file of a mounted Secret was read before a change, and another one after it.
  */
 const rejectedCredentials: ReadonlySet<string> = new Set([
   ...['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId'],
   ...['ExpiredTokenException', 'XAdminUserNotFound', 'SignatureDoesNotMatch'],
 ]);
-/** Failures of a transfer, and conflicts with another request, that end by themselves. */
+/** Codes of failures that end by themselves, such as a broken transfer or a conflicting request. */
 const passing: ReadonlySet<string> = new Set([
   ...['RequestTimeout', 'IncompleteBody', 'BadDigest', 'XAmzContentSHA256Mismatch'],
   ...['OperationAborted', 'ConditionalRequestConflict', 'InternalError'],
@@ -34,7 +34,6 @@ const elsewhere: ReadonlySet<string> = new Set([
   ...['AuthorizationHeaderMalformed', 'IllegalLocationConstraintException'],
 ]);
 
-/** Returns the code for an unsuccessful response. */
 function codeOf(status: number, code: string): StoreErrorCode {
   if (elsewhere.has(code)) return 'invalid';
   if (throttled.has(code) || status === 429) return 'throttled';
@@ -92,7 +91,7 @@ export function credentialFailureOf(error: unknown): StoreError {
 interface Answer {
   /** Undefined: the error is not a server's response. */
   readonly status: number | undefined;
-  /** Empty if the body has none. */
+  /** Error code of the body; empty if the body has none. */
   readonly code: string;
   readonly message: string;
   readonly region?: string | undefined;
@@ -110,7 +109,7 @@ function answerOf(error: unknown): Answer {
     readonly Region?: unknown;
   };
   const region = $response?.headers?.['x-amz-bucket-region'] ?? Region;
-  // A body that is no S3 error yields an error of the parser.
+  // For a body that is not an S3 error, `name` is the name of a parser's error.
   const isCode = $fault !== undefined && /^[\w.-]{1,64}$/.test(name ?? '') && name !== 'Unknown';
   return {
     status: $metadata?.httpStatusCode,
@@ -129,7 +128,7 @@ function textOf(
   return `${subject} answers ${status}${detail.length === 0 ? '' : ` ${detail.join(': ')}`}`;
 }
 
-/** Returns the text on one line, of limited length. */
+/** Returns the text on one line, truncated to `maxMessageLength` characters. */
 function oneLine(text: string): string {
   const line = text
     .slice(0, 4 * maxMessageLength)
@@ -138,9 +137,9 @@ function oneLine(text: string): string {
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
 }
 
-/** Shorter texts are no secrets of any server, and parts of ordinary words. */
+/** Minimum length of a secret. Shorter texts are not secrets, and occur in ordinary words. */
 const minSecretLength = 4;
-/** A token of a service account. */
+/** Matches a token of a service account. */
 const jwt = /eyJ[\w-]+\.[\w-]+\.[\w-]*/g;
 
 const withoutSecrets = (text: string, secrets: readonly string[]): string =>

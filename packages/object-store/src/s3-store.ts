@@ -24,11 +24,11 @@ interface S3AddressOptions {
   readonly endpoint?: string | undefined;
   readonly region: string;
   readonly bucket: string;
-  /** Segments before all keys, joined by `/`. Default: none. */
+  /** Beginning of all keys: segments joined by `/`. Default: none. */
   readonly prefix?: string | undefined;
   /**
-   * Whether the bucket is in the path of URLs, not in the host. Default: true with an `endpoint`,
-   * or for a bucket with a dot, which no certificate covers.
+   * Whether URLs have the bucket in the path instead of the host. Default: true with an `endpoint`,
+   * and for a bucket with a dot, which no wildcard certificate covers.
    */
   readonly pathStyle?: boolean | undefined;
 }
@@ -70,11 +70,11 @@ function check(condition: boolean, problem: string): asserts condition {
 }
 
 export interface S3StoreOptions extends S3AddressOptions {
-  /** Encryption of each put. Default: that of the bucket. */
+  /** Server-side encryption of each put. Default: that of the bucket. */
   readonly serverSideEncryption?: 'AES256' | 'aws:kms' | undefined;
   /** Id or ARN of the key, only with `aws:kms`. Default: the key of the account. */
   readonly kmsKeyId?: string | undefined;
-  /** Default: those that AWS's tools find in the environment. */
+  /** Credentials for the bucket. Default: AWS's default chain, such as environment variables. */
   readonly credentials?: CredentialSource | undefined;
   /** Maximum time of a request with its retries, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number | undefined;
@@ -99,7 +99,7 @@ export function createS3Store(options: S3StoreOptions): ObjectStore {
   const client = import('./s3-client.ts').then(({ createS3Client }) =>
     createS3Client({ region, bucket, endpoint, pathStyle, credentials, timeoutMs, clock, outward }),
   );
-  // Each call rejects with the error.
+  // Each call of the store rejects with the error of a failed import.
   client.catch(() => undefined);
   const calls = runningCalls();
 
@@ -123,8 +123,8 @@ export function createS3Store(options: S3StoreOptions): ObjectStore {
       calls.run(async () => {
         keys.forEach(checkKey);
         const s3 = await client;
-        // Each object has its own request, because the request for several needs checksums, about
-        // which servers differ, and some servers lack it.
+        // Deletes each object with its own request. Some servers lack the request for several
+        // objects, and servers differ in the checksums that the request needs.
         for (const batch of inBatches(keys, deletionsOfBatch))
           await inParallel(batch, deletionsAtOnce, (key) => s3.delete(`${prefix}${key}`, signal));
       }),
@@ -186,7 +186,7 @@ async function list(
   for (;;) {
     const continuing = token === undefined ? starting : { ContinuationToken: token };
     const page = await client.list({ ...first, ...continuing }, signal);
-    // A page that starts after a prefix repeats the prefix, because its keys follow the prefix.
+    // A page that starts after a common prefix lists it again, because its keys follow the prefix.
     const found = namesOf(page).flatMap((name): readonly StoredName[] => {
       const key = name.key.slice(root.length);
       const isWanted = name.key.startsWith(`${root}${prefix}`) && key > after;
@@ -195,7 +195,7 @@ async function list(
     });
     const names = found.slice(0, limit);
     const isLast = page.IsTruncated !== true && found.length <= limit;
-    // A page of only such keys has no name after which the next page could begin.
+    // A page of only unwanted names has no name after which the next page could begin.
     if (isLast || names.length > 0) return { names, next: isLast ? undefined : names.at(-1)?.key };
     const { NextContinuationToken: next } = page;
     if (next === undefined || next === token) throw invalid('does not continue');
@@ -204,9 +204,9 @@ async function list(
 }
 
 /**
- * Returns objects and prefixes in ascending order, including those with invalid keys. Throws an
- * `invalid` error if the response is no list, or not in ascending order, as in S3's directory
- * buckets: paging would miss keys there.
+ * Returns objects and common prefixes in ascending order, including those with invalid keys. Throws
+ * an `invalid` error if the response is not a list or not in ascending order, as in S3's directory
+ * buckets, because paging would miss keys there.
  */
 function namesOf(page: ListObjectsV2CommandOutput): readonly StoredName[] {
   // Every list has this element; a proxy's error page does not.
@@ -226,7 +226,7 @@ function nameOf(key: string | undefined, bytes: number | undefined): StoredName 
   return { key, bytes };
 }
 
-/** Keys that are not ASCII sort differently in UTF-16 than in UTF-8. */
+/** Compares the UTF-8 bytes, because keys that are not ASCII sort differently in UTF-16. */
 const isBefore = (a: string, b: string): boolean =>
   Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0;
 

@@ -8,11 +8,11 @@ type Connector = buildConnector.connector;
 
 export interface ConnectorOptions {
   readonly trust: Trust;
-  /** Maximum time of each of: a connection, the response of a proxy, a TLS handshake through it. */
+  /** Maximum time of each step: the connection, the proxy's response, and the TLS handshake. */
   readonly timeoutMs: number;
 }
 
-/** Connects to hosts directly. Changed certificates also end the resumption of sessions. */
+/** Connects to hosts without a proxy. A change of `trust` also ends the reuse of TLS sessions. */
 export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connector {
   const connectorOf = (secureContext: ReturnType<Trust['current']>) =>
     buildConnector({
@@ -33,8 +33,8 @@ export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connect
 }
 
 /**
- * Connects to the proxy, with a `ProxyError` on failure. Expects the https proxy's certificate,
- * whereas undici would expect that of the Host header.
+ * Connects to the proxy, or fails with a `ProxyError`. Omits `servername`, which undici takes from
+ * the Host header, because the certificate of an https proxy has the name of the proxy.
  */
 export const proxyConnector = (direct: Connector): Connector => {
   return ({ servername: _, ...options }, callback) =>
@@ -50,8 +50,8 @@ export interface TunnelOptions {
 }
 
 /**
- * Connects through a CONNECT tunnel, so only TLS passes the proxy. Undici's ProxyAgent never
- * reloads certificates, waits 300 s, and reports the proxy's status only in a text.
+ * Connects through a CONNECT tunnel, so that only TLS passes the proxy. Undici's ProxyAgent would
+ * never reload certificates, would wait 300 s, and would report the proxy's status only as text.
  */
 export const tunnelConnector = ({ proxy, direct, timeoutMs }: TunnelOptions): Connector => {
   return (options, callback) => {
@@ -73,7 +73,7 @@ async function openTunnel(
     const { statusCode, socket } = await client.connect({
       path: authority,
       headers: { host: authority, ...authorizationOf(proxy) },
-      // Undici does not apply a request's signal while it connects.
+      // The request's own signal does not end this call: undici ignores it during a connect.
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (statusCode >= 200 && statusCode < 300) return socket as Socket;
@@ -91,8 +91,8 @@ export const authorizationOf = ({ authorization }: ProxyServer) =>
 type Headers = Dispatcher.DispatchOptions['headers'];
 
 /**
- * Sends the requests of an http origin to the proxy, with the whole URL in their first line (RFC
- * 9112, 3.2.2), because proxies commonly permit tunnels only to the https port.
+ * Sends the requests of an http origin to the proxy with the whole URL in the request line (RFC
+ * 9112, 3.2.2). A tunnel could fail, because proxies often permit tunnels only to the https port.
  */
 export const absoluteForm =
   (origin: URL, proxy: ProxyServer): Dispatcher.DispatcherComposeInterceptor =>
@@ -108,7 +108,7 @@ export const absoluteForm =
       refusing(handler),
     );
 
-/** Converts all header formats that undici accepts. Names are in lower case. */
+/** Converts headers from each format that undici accepts. The names become lower-case. */
 function fieldsOf(headers: Headers): Readonly<Record<string, string | string[]>> {
   const fields: Record<string, string | string[]> = {};
   const add = (name: string, value: unknown): void => {
@@ -125,7 +125,7 @@ function fieldsOf(headers: Headers): Readonly<Record<string, string | string[]>>
   return fields;
 }
 
-/** Converts a response 407, which is the proxy's because hosts do not send it, to an error. */
+/** Turns status 407, which only proxies send, into a `ProxyError`. Passes on everything else. */
 const refusing = (handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler => ({
   onRequestStart: (...given) => handler.onRequestStart?.(...given),
   onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),

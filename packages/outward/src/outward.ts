@@ -7,7 +7,7 @@ export interface PoolOptions {
   /** Maximum concurrent connections to one host; further requests wait. */
   readonly connections: number;
   readonly connectTimeoutMs: number;
-  /** Maximum size of the body of a response. Default: none. */
+  /** Maximum size of the body of a response, in bytes; default unlimited. */
   readonly maxResponseBytes?: number;
 }
 
@@ -24,7 +24,7 @@ export interface OutwardOptions {
   readonly trust: Trust;
 }
 
-/** Below the 5 s after which common servers close an idle connection. */
+/** Maximum idle time of a connection, below the 5 s after which common servers close it. */
 const keepAliveMs = 4000;
 
 export function createOutward({ proxies, trust }: OutwardOptions): Outward {

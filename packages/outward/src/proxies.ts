@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** A requested host, without brackets and without the dot of a root at its end. */
+/** Host of a requested URL. `name` has no brackets of IPv6 and no dot at its end. */
 interface Host {
   readonly name: string;
   readonly port: number;
@@ -13,7 +13,7 @@ const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 const isListed = (list: BlockList, name: string): boolean =>
   isIP(name) !== 0 && list.check(name, familyOf(name));
 
-/** Splits an entry into name and port. A bare IPv6 address has no port. */
+/** Splits an entry of NO_PROXY into name and port. An IPv6 address without brackets has no port. */
 function parted(entry: string): { readonly name: string; readonly port: number | undefined } {
   const [, bracketed, bracketedPort] = /^\[([^\]]*)\](?::(\d{1,5}))?$/.exec(entry) ?? [];
   if (bracketed !== undefined)
@@ -24,7 +24,7 @@ function parted(entry: string): { readonly name: string; readonly port: number |
     : { name, port: +port };
 }
 
-/** Returns the addresses of a range like 10.0.0.0/8; undefined if the text is no range. */
+/** Returns the addresses of a CIDR range like 10.0.0.0/8; undefined if the text is no range. */
 function rangeOf(text: string): BlockList | undefined {
   const [, address = '', bits = ''] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
   const family = isIP(address);
@@ -34,7 +34,7 @@ function rangeOf(text: string): BlockList | undefined {
   return list;
 }
 
-/** Undefined: the entry has a slash, but is no range. */
+/** Parses an entry of NO_PROXY; undefined if it has a slash but is no CIDR range. */
 function matcherOf(entry: string): NoProxy | undefined {
   const { name: given, port } = parted(entry.toLowerCase());
   const only = (matches: (name: string) => boolean): NoProxy => {
@@ -59,10 +59,10 @@ function matcherOf(entry: string): NoProxy | undefined {
 }
 
 /**
- * Reads NO_PROXY: entries separated by commas or white space. A name, with or without a dot before
- * it, matches itself and all names below; `*.` before it excludes the name itself. Addresses and
- * ranges like 10.0.0.0/8 match hosts that are addresses: names are not resolved. `*` matches every
- * host. A port limits an entry to this port. Undefined: a range is malformed.
+ * Parses NO_PROXY: entries separated by commas or white space. `example.com` and `.example.com`
+ * match this name and its subdomains, `*.example.com` only the subdomains. Addresses and ranges
+ * like 10.0.0.0/8 match hosts that are addresses: names are not resolved. `*` matches every host.
+ * An entry with a port matches only this port. Returns undefined if a range is malformed.
  */
 export function noProxyOf(text: string): NoProxy | undefined {
   const entries = text.split(/[,\s]+/).filter((entry) => entry !== '');
@@ -72,7 +72,7 @@ export function noProxyOf(text: string): NoProxy | undefined {
 }
 
 export interface ProxyServer {
-  /** Scheme, host and port, without credentials: for logs. */
+  /** Scheme, host and port, without credentials, so that logs may contain the origin. */
   readonly origin: string;
   /** Value of the Proxy-Authorization header, a secret; undefined for a URL without a user. */
   readonly authorization: string | undefined;
@@ -86,11 +86,11 @@ export interface Proxies {
 
 export const withoutProxies: Proxies = { https: undefined, http: undefined, noProxy: () => false };
 
-/** As in curl, a text without a scheme is an http URL. */
+/** Adds `http://` to a text without a scheme, as curl does. */
 export const withScheme = (text: string): string =>
   /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
 
-/** Parses a proxy's http(s) URL with at most user, password, host and port; else undefined. */
+/** Parses the http(s) URL of a proxy; undefined if it is invalid, or has a path, query or hash. */
 export function proxyServerOf(text: string): ProxyServer | undefined {
   const url = URL.parse(withScheme(text));
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined;
@@ -110,7 +110,7 @@ export function proxyServerOf(text: string): ProxyServer | undefined {
   }
 }
 
-/** Loopback, link-local and metadata addresses. Proxied, they would leak credentials. */
+/** Loopback, link-local and cloud metadata addresses, whose credentials a proxy must not see. */
 const ownAddresses = new BlockList();
 ownAddresses.addSubnet('127.0.0.0', 8);
 ownAddresses.addAddress('0.0.0.0');
@@ -120,7 +120,7 @@ ownAddresses.addAddress('::', 'ipv6');
 ownAddresses.addSubnet('fe80::', 10, 'ipv6');
 ownAddresses.addSubnet('fd00:ec2::', 32, 'ipv6');
 
-/** Names that mean other services in other clusters, or that no outside proxy resolves. */
+/** Names that a proxy does not resolve, or resolves to services of another cluster. */
 const ownNames = /(?:^|\.)(?:localhost|svc|cluster\.local)$/;
 
 const hostOf = ({ hostname, port, protocol }: URL): Host => ({
@@ -128,7 +128,7 @@ const hostOf = ({ hostname, port, protocol }: URL): Host => ({
   port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
 });
 
-/** Returns the proxy for a URL. Undefined: the URL is called directly. */
+/** Returns the proxy for a URL; undefined if requests for the URL use no proxy. */
 export function proxyOf(proxies: Proxies, url: URL): ProxyServer | undefined {
   const proxy = url.protocol === 'https:' ? proxies.https : proxies.http;
   if (proxy === undefined) return undefined;

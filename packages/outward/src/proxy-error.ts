@@ -1,10 +1,10 @@
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
- * - PROXY_AUTHENTICATION: the proxy demands (other) credentials (407).
+ * - PROXY_AUTHENTICATION: the proxy requires credentials, or rejects the given ones (407).
  * - PROXY_REFUSED: the proxy does not connect to the host (403 and others).
  * - PROXY_GATEWAY: the proxy does not reach the host (5xx).
- * - PROXY_UNREACHABLE: no connection to the proxy, or one whose certificate is not trusted.
+ * - PROXY_UNREACHABLE: the connection to the proxy fails, or its certificate is not trusted.
  * - PROXY_TIMEOUT: the proxy has not answered in time.
  */
 export type ProxyErrorCode =
@@ -14,7 +14,7 @@ export type ProxyErrorCode =
   | 'PROXY_UNREACHABLE'
   | 'PROXY_TIMEOUT';
 
-/** A request failed at the proxy, so its host received nothing. Names no address or credential. */
+/** A request failed at the proxy, and its host got nothing. Holds no address and no credential. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   readonly code: ProxyErrorCode;
@@ -43,7 +43,7 @@ const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIM
 export function failureOf(error: unknown): ProxyError {
   if (error instanceof ProxyError) return error;
   const code = systemCodeOf(error);
-  // The error of an aborted `AbortSignal.timeout` has this name.
+  // `AbortSignal.timeout` aborts with an error of this name.
   const isTimeout =
     timeouts.has(code) || (isObject(error) && 'name' in error && error.name === 'TimeoutError');
   return isTimeout
@@ -57,7 +57,7 @@ export function failureOf(error: unknown): ProxyError {
 
 const maxCauses = 5;
 
-/** Finds a proxy's error in an error or its causes, because `fetch` wraps it. */
+/** Returns the `ProxyError` in an error or its causes, because `fetch` wraps errors. */
 export function proxyErrorIn(error: unknown): ProxyError | undefined {
   for (let depth = 0, next = error; depth <= maxCauses; depth++) {
     if (next instanceof ProxyError) return next;

@@ -11,7 +11,7 @@ export interface TrustFileOptions {
 }
 
 export interface Trust {
-  /** Authorities for new connections; another object after a change. Undefined: Node's. */
+  /** Trusted CAs for new connections: a new object after a change; undefined for Node's CAs. */
   current(): SecureContext | undefined;
 }
 
@@ -38,16 +38,16 @@ export function certificatesOf(text: string): readonly string[] {
 
 function read(path: string): string {
   const stat = statSync(path);
-  // A pipe would block the process.
+  // A read from a pipe would block the process.
   if (!stat.isFile()) throw new Error('the path is no file');
   if (stat.size > maxBytes) throw new Error(`the file has more than ${maxBytes} bytes`);
   return readFileSync(path, 'utf8');
 }
 
 /**
- * Certificates of a file in addition to Node's (with NODE_EXTRA_CA_CERTS). New connections read the
- * file again, at most every 2 s, so it needs no timer and may be replaced in any way. If the new
- * content is invalid, the last valid one stays in use.
+ * Trusts the CA certificates of a file, and those of Node (with NODE_EXTRA_CA_CERTS). New
+ * connections read the file again, at most every 2 s, so any replacement of the file takes effect.
+ * If the new content is invalid, the last valid content stays in use.
  */
 export class TrustFile implements Trust {
   readonly #options: TrustFileOptions;
@@ -97,6 +97,6 @@ export class TrustFile implements Trust {
   }
 }
 
-/** Creates one context for many connections, because parsing Node's authorities takes 50 ms. */
+/** Creates a context for many connections, because parsing Node's CA certificates takes 50 ms. */
 const contextOf = (certificates: readonly string[]): SecureContext =>
   createSecureContext({ ca: [...getCACertificates('default'), ...certificates] });

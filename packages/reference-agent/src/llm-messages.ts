@@ -43,7 +43,7 @@ const unavailable: Failure = {
   classification: transient,
 };
 
-/** A failed call of the model, with the provider's message only if it rejects the request. */
+/** Converts an error of the model's API. Only a rejected request adds the provider's message. */
 export function llmFailureOf(error: unknown): RunFailure {
   const { code, detail, classification } = failureOf(error);
   return new RunFailure(code, detail, { classification, cause: error });
@@ -71,8 +71,8 @@ type ToolMessage = Extract<ChatCompletionMessageParam, { role: 'tool' }>;
 const maxToolCharacters = 400_000;
 
 /**
- * Converts events into messages of a model. A provider rejects a call without a result, and any
- * message between a call and its result. A message that arrived while a command ran therefore
+ * Converts events into chat messages for a model. Providers reject a tool call without a result,
+ * and a message between a call and its result. A message that arrived while a command ran therefore
  * follows the result, and a call without a result is omitted.
  */
 export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageParam[] {

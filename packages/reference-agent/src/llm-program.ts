@@ -78,14 +78,14 @@ const ownTools: ChatCompletionTool[] = [
   },
 ];
 
-/** Maximum tools of MCP servers that a model is offered, and characters of each. */
+/** Maximum number of MCP tools in a request to the model. */
 const maxMcpTools = 100;
 const maxDescriptionCharacters = 1_000;
 const maxSchemaCharacters = 20_000;
-/** Tool names that a model may call. */
+/** Names of tools that the APIs of models accept. */
 const toolName = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Converts the tools of MCP servers for the model, without those that it can't call. */
+/** Converts MCP tools for the model's API. Omits unusable names and schemas that are too large. */
 const offeredTools = (tools: readonly McpTool[]): readonly ChatCompletionTool[] =>
   tools
     .filter(
@@ -117,13 +117,13 @@ const toolArguments = z.record(z.string(), z.unknown());
 interface Work {
   readonly client: OpenAI;
   readonly tools: readonly ChatCompletionTool[];
-  /** Previous calls, oldest first. */
+  /** Previous commands and other tool calls of the run, oldest first. */
   readonly commands: string[];
 }
 
 /**
  * Works on the task with a model behind an OpenAI-compatible chat completions API, with one tool
- * call at a time, until the model calls finish or answers without a call.
+ * call at a time, until the model calls the tool `finish` or answers without a tool call.
  */
 export class LlmProgram implements Program {
   readonly #settings: Model;
@@ -134,7 +134,7 @@ export class LlmProgram implements Program {
 
   async work(run: Run): Promise<void> {
     if (run.pendingMessages().length === 0) return;
-    // The import costs 25 ms and 5 MB, which only agents with a model need.
+    // The import costs 25 ms and 5 MB, so only agents with a model import the client.
     const { default: Client } = await import('openai');
     const { baseUrl, apiKey, retries } = this.#settings;
     const client = new Client({
@@ -285,7 +285,7 @@ function statsUpdate(stats: Stats, { usage }: ChatCompletion): EventBody {
     value: {
       usage_to_metrics: {
         default: {
-          // The price of a token is unknown here.
+          // The agent does not know the price of a token.
           accumulated_cost: 0,
           accumulated_token_usage: {
             prompt_tokens: (before?.prompt_tokens ?? 0) + (usage?.prompt_tokens ?? 0),

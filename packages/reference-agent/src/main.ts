@@ -3,7 +3,7 @@ import { chooseProgram } from './choose-program.ts';
 import { AgentServer } from '@conversation-operator/agent-server/server';
 import { loadSettings, SettingsError } from '@conversation-operator/agent-server/settings';
 
-/** Maximum duration of a stop, below the time after SIGTERM at which a pod is killed. */
+/** Maximum duration of a stop, below the termination grace period of the sandbox's pod. */
 const stopDeadlineMs = 1800;
 
 const log = (message: string, error?: unknown): void => {
@@ -18,7 +18,7 @@ const log = (message: string, error?: unknown): void => {
 
 async function main(): Promise<void> {
   const settings = loadSettings(process.argv.slice(2), process.env);
-  // An invalid setting fails the start rather than the first run.
+  // With this call, an invalid setting fails the start of the server rather than the first run.
   chooseProgram(settings.env);
   const server = new AgentServer({ settings, programs: chooseProgram, log });
   const stop = (signal: string) => {
@@ -41,7 +41,7 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  // The message of an invalid setting needs no stack.
+  // The message of a SettingsError is enough without a stack.
   log('the reference agent did not start', error instanceof SettingsError ? error.message : error);
   process.exitCode = 2;
 }

@@ -5,7 +5,7 @@ import type { Draft } from '@conversation-operator/agent-server/event-log';
 import { parseJson } from '@conversation-operator/agent-server/json';
 import { runTerminal, runTool } from '@conversation-operator/agent-server/tool-events';
 
-/** A shell script, or the arguments of a tool of an MCP server. */
+/** A shell script, or a call of an MCP tool with its arguments in `code`. */
 type CodeBlock =
   | { readonly shell: 'sh' | 'bash'; readonly code: string }
   | { readonly tool: string; readonly code: string };
@@ -20,8 +20,8 @@ const opening = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 const maxToolName = 200;
 
 /**
- * Returns the fenced Markdown code blocks tagged sh, shell, bash, nothing, or `tool` with a tool's
- * name. Omits a block without a closing fence, because half a command can do harm.
+ * Returns the fenced Markdown code blocks with the tag sh, shell or bash, without a tag, or with
+ * `tool` and a name. Omits a block without a closing fence, because half a command can do harm.
  */
 export function codeBlocksOf(markdown: string): readonly CodeBlock[] {
   const blocks: CodeBlock[] = [];
@@ -65,7 +65,7 @@ function blockOf({
   return shell === undefined || code.trim() === '' ? [] : [{ shell, code }];
 }
 
-/** Whether a line contains only the character of the fence, at least as often. */
+/** Whether a line closes the fence: the same character, at least as many times as in the fence. */
 function closes(line: string, fence: string): boolean {
   const text = line.trim();
   return (
@@ -80,7 +80,7 @@ const blockTimeoutSeconds = 600;
 /** Exit code that stands for a failed tool call. */
 const failedCall = 1;
 
-/** Exit code. `lost`: the block ended with the agent's process. Undefined: it was interrupted. */
+/** Exit code; `lost` if the agent's process ended during the block; undefined if interrupted. */
 type Outcome = number | 'rejected' | 'lost' | undefined;
 type Outcomes = Map<number, Outcome>;
 
@@ -90,8 +90,8 @@ const isFailed = (outcome: Outcome): boolean => outcome !== 'lost' && (outcome ?
 /**
  * Announces that there is no model, and runs the code blocks of each message in order, each in its
  * own shell or as a tool call. Stops at the first block that fails, because later blocks usually
- * depend on it, and lists the rest. An interrupted block is never run again; the blocks after it
- * are. A run that lost a block ends in an error.
+ * depend on it, and lists the rest. An interrupted or lost block never runs again, but the next
+ * blocks run. A run that lost a block ends with an error.
  */
 export const scriptProgram: Program = {
   work: async (run) => {
@@ -129,7 +129,7 @@ async function handleMessage(run: Run, position: number): Promise<void> {
   }
   const last = { event: agentMessage(summaryOf(blocks, outcomes)), handledThrough: position + 1 };
   const lost = numbersOf(outcomes, isLost);
-  // The last message decides how a run ends.
+  // A lost block ends the run with an error only if no further message is pending.
   if (lost.length === 0 || run.pendingMessages().length > 1) await run.append(last);
   else throw lostBlocks(lost, last);
 }
@@ -183,7 +183,7 @@ async function runBlock(
   return runTerminal(run, terminal, { before });
 }
 
-/** Returns the arguments of a call; undefined if the text is no JSON object. */
+/** Returns the arguments of a tool call; undefined if the text is neither empty nor an object. */
 function argumentsOf(code: string): Readonly<Record<string, unknown>> | undefined {
   if (code.trim() === '') return {};
   const given = parseJson(code);
@@ -192,7 +192,7 @@ function argumentsOf(code: string): Readonly<Record<string, unknown>> | undefine
     : undefined;
 }
 
-/** Returns the outcomes of a message's blocks from the log, whichever process ran them. */
+/** Reads the outcomes of a message's blocks from the log, also those of earlier processes. */
 async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
   const prefix = callIdOf(messageId, 0).slice(0, -1);
   const outcomes: Outcomes = new Map();

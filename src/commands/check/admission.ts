@@ -29,7 +29,7 @@ const quotaCodes: ReadonlySet<string> = new Set([
 
 type Needs = ReadonlyMap<string, number>;
 
-/** Resources that one conversation with its sandbox takes of quotas, by their names in quotas. */
+/** Usage of one conversation and its sandbox, by the resource names of a ResourceQuota. */
 export function needsOf(
   pod: Pick<Pod, 'spec'>,
   claim: Pick<PersistentVolumeClaim, 'spec'> | undefined,
@@ -63,15 +63,15 @@ interface Full {
   readonly resource: string;
   readonly hard: string;
   readonly used: string;
-  /** Whether one sandbox needs more than the whole quota has, so that no wait helps. */
+  /** Whether one sandbox needs more than `hard`, so that no wait can help. */
   readonly isTooSmall: boolean;
 }
 
-/** Quotas with scopes count some pods only, which the dry run knows. */
+/** A quota with scopes counts only some pods. Whether it refuses a pod, the dry run tells. */
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 
-/** Number of further sandboxes that the quotas allow, and the resources that are full. */
+/** Number of further sandboxes within the quotas, and the resources that are full. */
 export function roomIn(
   quotas: readonly ResourceQuota[],
   needs: Needs,
@@ -100,7 +100,7 @@ interface QuotaFacts {
   };
 }
 
-/** Pure. The dry run knows less than the quotas while another sandbox is on its way. */
+/** Checks the quotas, too: they may count Conversations, which the dry run does not send. Pure. */
 export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
   const { namespace, quotas, dryRun } = facts;
   const { full } = roomIn(quotas, needsOf(dryRun.pod ?? dryRun.sent, dryRun.claim));
@@ -160,19 +160,18 @@ const enforceLabel = 'pod-security.kubernetes.io/enforce';
 
 interface PodSecurityFacts {
   readonly namespace: string;
-  /** Value of the label of the namespace; undefined: there is no label. */
+  /** Value of the namespace's label `enforce`; undefined without the label. */
   readonly level: string | undefined;
   readonly errors: readonly CreateError[];
 }
 
-/** The standard that the message of the API server asks for. */
+/** The Pod Security Standard that would admit the pod, by the API server's message. */
 const neededLevel = (serverMessage: string, level: string | undefined): string =>
   level === 'restricted' &&
   !/privileged|host(?:Path|Network|PID|IPC|Port)|capabilities .*add/i.test(serverMessage)
     ? 'baseline'
     : 'privileged';
 
-/** Pure. */
 export function podSecurityFindings(facts: PodSecurityFacts): readonly Finding[] {
   const { namespace, level, errors } = facts;
   const refused = errors.filter(({ code }) => podSecurityCodes.has(code));
@@ -224,7 +223,7 @@ const containersOf = ({ spec }: DryRun['sent']): readonly string[] =>
 const webhooks =
   'kubectl get mutatingwebhookconfigurations -o custom-columns=NAME:.metadata.name,NAMESPACES:.webhooks[*].namespaceSelector';
 
-/** Values of the chart by which known meshes leave a pod alone. */
+/** Values of the chart that keep a service mesh from the pods, by the names of its containers. */
 const meshValues: readonly (readonly [RegExp, string])[] = [
   [/^istio-/, "--set-string 'defaultTemplate.podLabels.sidecar\\.istio\\.io/inject=false'"],
   [/^linkerd-/, "--set-string 'defaultTemplate.podAnnotations.linkerd\\.io/inject=disabled'"],
@@ -253,7 +252,7 @@ function remedyOf({ code }: CreateError, facts: AdmissionFacts): string {
   }
 }
 
-/** Pure. Other checks report their own findings of the same dry run. */
+/** Other checks report their own findings of the same dry run. Pure. */
 export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
   const { dryRun, namespace } = facts;
   const refused = dryRun.errors

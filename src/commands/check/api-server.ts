@@ -14,7 +14,7 @@ import {
   type ServerAnswer,
 } from './check.ts';
 
-/** Asks the API server for its version; the headers of the answer have its clock. */
+/** Requests `/version` from the API server. The `Date` header of the answer has its clock. */
 export async function askApiServer(
   connection: Connection,
   now: () => number,
@@ -69,7 +69,6 @@ export interface ServerFacts extends Installation {
   readonly inCluster: boolean;
 }
 
-/** Pure. */
 export function apiServerFindings(answer: ServerAnswer, facts: ServerFacts): readonly Finding[] {
   const { server, inCluster } = facts;
   const breaks = 'The operator and the gateway do nothing without the API server.';
@@ -132,12 +131,12 @@ export const apiServerCheck: Check = {
   },
 };
 
-/** Maximum difference of clocks without a finding. */
+/** Maximum difference of the clocks without a finding. */
 const maxSkewMs = 60_000;
 
 /**
- * Own clock minus that of the API server, in milliseconds; undefined for an answer without a time.
- * The header has whole seconds, and belongs to a moment between the request and the answer.
+ * Clock of this process minus clock of the API server, in milliseconds. The `Date` header has whole
+ * seconds, and its time is between request and answer. Undefined without a valid header.
  */
 export function skewMs(answer: ServerAnswer): number | undefined {
   if ('failure' in answer || answer.date === undefined) return undefined;
@@ -148,7 +147,6 @@ export function skewMs(answer: ServerAnswer): number | undefined {
   return Math.max(0, sentMs - (serverMs + 999));
 }
 
-/** Pure. */
 export function clockFindings(skew: number): readonly Finding[] {
   if (Math.abs(skew) <= maxSkewMs) return [];
   const seconds = Math.round(Math.abs(skew) / 1000);

@@ -21,7 +21,6 @@ export interface BucketFacts extends Installation {
   readonly bucket: string;
 }
 
-/** Pure. */
 export function bucketFindings(
   failure: BucketFailure | undefined,
   facts: BucketFacts,
@@ -74,7 +73,7 @@ export const bucketCheck: Check = {
       if (!(error instanceof StoreError)) throw error;
       failure ??= { call, code: error.code, message: error.message };
     } finally {
-      // An object of a call that was interrupted, which may take effect later, is deleted too.
+      // An interrupted `put` may still create the object later, so the object is deleted as well.
       if (call !== 'delete' || signal.aborted)
         await store.delete([key], { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
     }

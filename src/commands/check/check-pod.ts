@@ -12,14 +12,14 @@ export interface CheckPodOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly pullSecrets?: readonly { readonly name?: string }[];
   readonly claim?: string;
-  /** Containers that run before, with the volumes that they mount. */
+  /** Init containers of the pod, which may mount `volumes`. */
   readonly initContainers?: readonly object[];
   readonly volumes?: readonly object[];
-  /** Nodes and security of this template's pods. */
+  /** The pod gets the nodes, the security context and the classes of this template's pods. */
   readonly template: SandboxTemplate;
 }
 
-/** The body of a small pod that passes the standard `restricted`, on the nodes of sandboxes. */
+/** A small pod on the nodes of sandboxes, which passes the Pod Security Standard `restricted`. */
 export function checkPod(options: CheckPodOptions) {
   const { image, command, args = [], labels = {}, pullSecrets = [], claim, template } = options;
   const { initContainers = [], volumes = [] } = options;
@@ -73,7 +73,7 @@ export function checkPod(options: CheckPodOptions) {
   };
 }
 
-/** Polls a pod until `decide` returns a value, or for `forMs`. Throws `NotTried` once deleted. */
+/** Polls a pod until `decide` returns a value, or for `forMs`. `NotTried`: the pod was deleted. */
 export async function observePod<T>(
   { client, clock, pollMs, namespace }: Scene,
   name: string,
@@ -92,6 +92,6 @@ export async function observePod<T>(
   }
 }
 
-/** Termination message of the container of a check; undefined while it runs. */
+/** Termination message of the first container; undefined while it runs. */
 export const lastTextOf = ({ status }: Pod): string | undefined =>
   status?.containerStatuses?.[0]?.state?.terminated?.message;

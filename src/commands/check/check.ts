@@ -12,7 +12,7 @@ import { FailureCode } from '../../controllers/sandbox/failure.ts';
 
 export interface DryRun {
   readonly sent: Pick<Pod, 'spec'>;
-  /** The pod as the API server would store it; absent where the server refuses it. */
+  /** The pod after admission, as the dry run returns it. Absent: admission refused the pod. */
   readonly pod?: Pick<Pod, 'spec' | 'metadata'>;
   readonly claim?: Pick<PersistentVolumeClaim, 'spec'>;
   readonly errors: readonly CreateError[];
@@ -21,12 +21,12 @@ export interface DryRun {
 export type ServerAnswer =
   | {
       readonly status: number;
-      /** Value of the Date header; undefined: there is none. */
+      /** Value of the `Date` header; undefined if there is none. */
       readonly date: string | undefined;
-      /** Own clock, in milliseconds since 1970, before the request and after the answer. */
+      /** Time of this process in ms since 1970: before the request, and after the answer. */
       readonly sentMs: number;
       readonly receivedMs: number;
-      /** `gitVersion` of Kubernetes; undefined where the answer has none. */
+      /** `gitVersion` of Kubernetes; undefined if the answer has none. */
       readonly version: string | undefined;
     }
   | { readonly failure: ConnectFailure };
@@ -43,75 +43,75 @@ export interface Installation {
   readonly releaseNamespace: string;
   /** `namespace/name` of the service accounts. */
   readonly accounts: Readonly<Record<'operator' | 'gateway', string>>;
-  /** Whether settings name the accounts; else their names are those that the chart gives them. */
+  /** Whether settings name the accounts. Otherwise they are the names that the chart generates. */
   readonly areAccountsNamed: boolean;
 }
 
-/** Images that pods pull; undefined: none was named. */
+/** Images that the checks pull. Undefined: no option or setting names the image. */
 export interface Images {
   readonly operator: string | undefined;
-  /** Whether this process runs from the image of the operator, so that a node has pulled it. */
+  /** Whether this process runs in a pod with the operator's image, which a node has pulled then. */
   readonly runsOperator: boolean;
   readonly agent: string | undefined;
-  /** Names of Secrets for the registry of the operator's image, in the sandboxes' namespace. */
+  /** Secrets in the sandboxes' namespace for the registry of the operator's image. */
   readonly pullSecrets: readonly string[];
   readonly architectures: readonly string[];
 }
 
 export interface Scene extends Installation {
-  /** `pre`: nothing is installed yet, and the rights are those of a person. */
+  /** `pre`: nothing is installed yet, and the checks have the rights of a person. */
   readonly phase: 'pre' | 'installed';
   readonly namespace: string;
   readonly client: KubeClient;
   readonly connection: Connection;
   readonly clock: Clock;
-  /** Delay between two readings of an object that a check waits for. */
+  /** Delay between two reads of an object that a check waits for. */
   readonly pollMs: number;
   readonly images: Images;
   readonly outward: OutwardRequests;
-  /** Reason why TRUST_FILE can't be used; undefined: the file is used, or none is named. */
+  /** Reason why TRUST_FILE can not be used. Undefined: the file is used, or none is set. */
   readonly trustFileFailure: string | undefined;
-  /** Access of sandboxes to hosts outside the cluster, as in the pods of the operator. */
+  /** The operator's settings by which sandboxes reach hosts outside the cluster. */
   readonly sandboxOutward: SandboxOutward;
-  /** Base URLs of git hosts by provider, without users. */
+  /** Base URLs of git hosts by provider, without user and password. */
   readonly gitHosts: Readonly<Record<string, string>>;
   readonly gitCredentials: () => Promise<readonly GitHostCredential[]>;
   /** Absent: the settings name no bucket. */
   readonly bucket?: { readonly store: ObjectStore; readonly name: string; readonly url: string };
   readonly objects: TemporaryObjects;
-  /** Addresses of a name. Rejects with an error of the system. */
+  /** IP addresses of a DNS name. Rejects with an error of the operating system. */
   readonly resolve: (name: string) => Promise<readonly string[]>;
   /** The first answer of the API server, which all checks share. */
   readonly apiServer: () => Promise<ServerAnswer>;
-  /** The template whose sandboxes are tried. Throws `NotTried`. */
+  /** The template of the pods that checks create. Throws `NotTried` if no template can be read. */
   readonly template: () => Promise<SandboxTemplate>;
-  /** Throws `NotTried`, and errors of the API server that say nothing about the pod. */
+  /** Throws `NotTried`, and errors of the API server that do not concern the pod. */
   readonly dryRun: () => Promise<DryRun>;
 }
 
 export interface Check {
   readonly name: string;
-  /** Maximum duration; a check that takes longer counts as not tried. */
+  /** Maximum duration. A check that takes longer counts as not tried. */
   readonly limitMs: number;
-  /** Whether the check has no subject without an API server. */
+  /** Whether the check can not run without an API server. */
   readonly needsApiServer: boolean;
   readonly run: (scene: Scene, signal: AbortSignal) => Promise<Outcome>;
 }
 
-/** Command that changes one value of the chart. */
+/** The `helm` command that changes one value of the chart. */
 export const withValue = (
   { release, releaseNamespace }: Pick<Installation, 'release' | 'releaseNamespace'>,
   setting: string,
 ): string =>
   `helm upgrade --install ${release} helm/conversation-operator -n ${releaseNamespace} --reset-then-reuse-values ${setting}`;
 
-/** Calls `work` once; later calls get the same result. */
+/** Returns a function that calls `work` once, and returns the same promise later. */
 export function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => (result ??= work());
 }
 
-/** Codes of findings that docs/reasons.md does not have, because no sandbox shows them. */
+/** Codes that docs/reasons.md does not list, because no sandbox has them. */
 const ClusterCode = {
   apiServerUnreachable: 'ApiServerUnreachable',
   apiServerOutdated: 'ApiServerOutdated',
@@ -132,21 +132,22 @@ const ClusterCode = {
   architectureUnsupported: 'ArchitectureUnsupported',
 } as const;
 
-/** A code of docs/reasons.md where that document has the cause, else one of the cluster. */
+/** Codes of findings: codes of docs/reasons.md, and codes that only checks have. */
 export const FindingCode = { ...FailureCode, ...ClusterCode } as const;
 export type FindingCode = (typeof FindingCode)[keyof typeof FindingCode];
 
-/** `error`: the product does not work. `warning`: the product works, with a loss that is stated. */
+/** `error`: the product does not work. `warning`: the product works with the loss in `breaks`. */
 type Severity = 'error' | 'warning';
 
+/** Result of a check. Functions with names that end in `Findings` are pure. */
 export interface Finding {
   readonly code: FindingCode;
   readonly severity: Severity;
-  /** Observation, as a sentence. */
+  /** Observation of the check, as a sentence. */
   readonly cause: string;
   /** Consequence for the product, as a sentence. */
   readonly breaks: string;
-  /** One line for a shell: a command, or a command with a value of the chart. */
+  /** A shell command in one line, for example one that changes a value of the chart. */
   readonly remedy: string;
 }
 
@@ -154,7 +155,7 @@ export interface Outcome {
   readonly findings: readonly Finding[];
   /** Reasons why the check, or a part of it, was not tried. */
   readonly notTried: readonly string[];
-  /** Summary of what was tried; empty where nothing was. */
+  /** Summary of the parts that were tried; empty if none was. */
   readonly observed: string;
 }
 
@@ -164,12 +165,12 @@ export const outcomeOf = (
   notTried: readonly string[] = [],
 ): Outcome => ({ findings, observed, notTried });
 
-/** Ends a check with the reason why it can not be tried. */
+/** Ends a check that can not be tried. The message is the reason. */
 export class NotTried extends Error {
   override readonly name = 'NotTried';
 }
 
-/** Reason of every check that needs a namespace which does not exist. */
+/** Reason for all checks that need this namespace. */
 export const noNamespace = (namespace: string): string => `there is no namespace ${namespace}`;
 
 export const errorOf = (

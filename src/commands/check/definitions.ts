@@ -18,9 +18,9 @@ export interface DefinitionFacts {
   readonly served:
     | {
         readonly schema: Schema | undefined;
-        /** Whether the version of this program is served and stored. */
+        /** Whether the cluster serves and stores this program's version of the definition. */
         readonly hasVersion: boolean;
-        /** Reason why the API server does not serve the kind; undefined: the kind is served. */
+        /** Reason why the API server does not serve the kind. Undefined: the kind is served. */
         readonly notEstablished: string | undefined;
       }
     | undefined;
@@ -30,7 +30,7 @@ export interface DefinitionFacts {
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Path of each field below a schema, with its type and its values. */
+/** Type and enum values of each field in a schema, by its path. */
 export function fieldsOf(schema: Schema, path = ''): ReadonlyMap<string, string> {
   const { properties = {}, items, additionalProperties } = schema;
   const below: readonly (readonly [string, unknown])[] = [
@@ -100,7 +100,6 @@ function findingOf(
       });
 }
 
-/** Pure. */
 export const definitionFindings = (
   facts: readonly DefinitionFacts[],
   phase: 'pre' | 'installed',

@@ -11,17 +11,16 @@ import {
   type Scene,
 } from './check.ts';
 
-/** One name, and the code of the error of its resolution; undefined: the name was resolved. */
+/** A DNS name. `code` is that of the error of its resolution; undefined: the name was resolved. */
 export interface Resolution {
   readonly name: string;
   readonly code: string | undefined;
-  /** Purpose of the host, for a sentence: "the git host github". */
+  /** The host's purpose within a sentence, for example "the git host github". */
   readonly what: string;
   /** Whether only the DNS of the cluster knows the name. */
   readonly isOfCluster?: boolean;
 }
 
-/** Pure. */
 export const dnsFindings = (
   resolutions: readonly Resolution[],
   installation: Installation,
@@ -45,7 +44,7 @@ export const dnsFindings = (
         ],
   );
 
-/** The hosts that this process resolves itself: a proxy resolves the names behind it. */
+/** The hosts that this process resolves itself. A proxy resolves the names of other hosts. */
 export function hostsOf(scene: Scene): readonly Omit<Resolution, 'code'>[] {
   const { connection, gitHosts, bucket, outward } = scene;
   const urls = [
@@ -61,7 +60,7 @@ export function hostsOf(scene: Scene): readonly Omit<Resolution, 'code'>[] {
   const inCluster = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
   return [
     ...hosts.filter(({ name }) => isIP(name) === 0),
-    // Inside a cluster, the address of the API server needs no resolution of this name.
+    // A pod gets the API server's IP address from its environment, so this tests the cluster's DNS.
     ...(inCluster
       ? [{ name: 'kubernetes.default.svc', what: 'the API server', isOfCluster: true }]
       : []),

@@ -20,7 +20,7 @@ import {
 import { errorOf, noNamespace, NotTried, type Finding, type DryRun } from './check.ts';
 import { oneLine } from '../terminal.ts';
 
-/** Sandbox that is never stored, and from which a pod and a claim are made. */
+/** A Sandbox that is never stored, for building a pod and a claim. */
 export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
@@ -28,19 +28,19 @@ export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'check', templateName: template.metadata.name, replicas: 1 },
 });
 
-/** Removes the owner, which is not stored and which admission plugins would read. */
+/** Removes the owner references: their Sandbox does not exist, and admission may read it. */
 const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object: T) => {
   const { ownerReferences: _, ...metadata } = object.metadata;
   return { ...object, metadata };
 };
 
-/** The pod and the claim of a sandbox of a template, as the operator creates them. */
+/** Pod and claim of a sandbox of the template, as the operator creates them. */
 export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutward) => ({
   pod: ownerless(buildPod(specimenOf(template), template, { bootstrapKey: 'dry-run', outward })),
   claim: ownerless(buildClaim(specimenOf(template), template)),
 });
 
-/** Admits a sandbox's pod and claim without storing them. Throws `NotTried` if lacking rights. */
+/** Sends pod and claim with `dryRun`. Throws `NotTried` for missing rights or namespace. */
 export async function dryRunOf(
   client: KubeClient,
   { template, outward }: { readonly template: SandboxTemplate; readonly outward: SandboxOutward },
@@ -74,7 +74,7 @@ export async function dryRunOf(
   };
 }
 
-/** Consequence for starts: a full quota alone does not end them at their deadline. */
+/** Consequence for the start of a conversation: the start waits for a full quota, else it ends. */
 export const breaksOf = (code: FailureCode): string =>
   code === FailureCode.resourceQuotaExceeded
     ? `Starts wait, with the reason ${code}, until there is room.`
@@ -98,7 +98,7 @@ interface PlannedTemplate {
   readonly runtimeClass?: string | undefined;
 }
 
-/** The chart's default template with default values, before its creation; a test compares both. */
+/** The default template that the chart will create with default values. A test compares the two. */
 export const plannedTemplate = ({
   namespace,
   image,

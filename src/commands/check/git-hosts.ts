@@ -6,7 +6,7 @@ export interface CredentialAnswer {
   readonly status: number;
 }
 
-/** Pure. Only 401 surely concerns the credential: a token may lack the right to its user's name. */
+/** Only 401 proves a wrong credential: a valid token may lack the right to read its user. Pure. */
 export const gitCredentialFindings = (
   answers: readonly CredentialAnswer[],
   releaseNamespace: string,

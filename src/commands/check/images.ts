@@ -25,17 +25,17 @@ export type Pull =
   | { readonly kind: 'failed'; readonly message: string }
   | { readonly kind: 'held'; readonly message: string };
 
-/** Failures of a container that follow the pull of its image. */
+/** Failures of a container that can only follow the pull of its image. */
 const afterPull: ReadonlySet<string> = new Set([
   FailureCode.containerConfigError,
   FailureCode.containerStartFailed,
 ]);
 
-/** Pure. */
+/** State of the image, by the status of the pod alone. Pure. */
 export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | undefined {
   const [container] = pod.status?.containerStatuses ?? [];
   const { waiting } = container?.state ?? {};
-  // The operator decides in the same way: reasons of a kubelet are not the same in all versions.
+  // The operator uses `podFailure` too, because reasons differ between versions of the kubelet.
   const failure = podFailure(pod as Pod);
   if (failure?.code === FailureCode.imagePullFailed)
     return { kind: 'failed', message: waiting?.message ?? waiting?.reason ?? failure.message };
@@ -54,7 +54,6 @@ export interface PulledImage {
   readonly message: string | undefined;
 }
 
-/** Pure. */
 export const imageFindings = (
   images: readonly PulledImage[],
   facts: Installation & { readonly namespace: string },
@@ -87,7 +86,7 @@ async function pull(
     name === 'image'
       ? scene.images.pullSecrets.map((secret) => ({ name: secret }))
       : (template.spec.podTemplate.spec?.imagePullSecrets ?? []);
-  // Only the pull counts: an image without this program has been pulled as well.
+  // Only the pull is tested. The image need not contain this program.
   const body = checkPod({ image, command: ['/bin/true'], pullSecrets, template });
   const { metadata } = await scene.objects.create(pods, body, signal);
   let held: string | undefined;

@@ -16,9 +16,9 @@ import { checkLabel } from './temporary-objects.ts';
 
 const roleLabel = `${checkLabel}-role`;
 const [allowedPort, forbiddenPort] = [8001, 8002];
-/** Time for a pod to run, with the pull of its image. */
+/** Maximum time until a pod runs, including the pull of its image. */
 const startMs = 90_000;
-/** Time for the connections; the program of the pod ends earlier. */
+/** Maximum time for the connections. The program in the pod ends earlier. */
 const connectMs = 60_000;
 
 const node = ['/usr/local/bin/node', '--input-type=module', '--eval'];
@@ -26,9 +26,9 @@ const listener = `import { createServer } from 'node:net';
 for (const port of [${allowedPort}, ${forbiddenPort}]) createServer((socket) => socket.end()).listen(port);`;
 
 /**
- * The program tries the permitted connection first, for 20 s: without one, a failure of the other
- * says nothing. A network plugin needs a moment for a policy, so the program tries the forbidden
- * connection for 15 s, and two failures in a row count.
+ * Program of the pod `connector`. The program tries the allowed connection for 20 s: if that fails,
+ * a failure of the forbidden one proves nothing. Network plugins apply policies with a delay. The
+ * forbidden connection is therefore tried for 15 s, until two consecutive attempts fail.
  */
 const connector = `import { connect } from 'node:net';
 import { writeFileSync } from 'node:fs';
@@ -53,7 +53,7 @@ const connectionsSchema = z.object({ allowed: z.boolean(), forbidden: z.boolean(
 
 export type Connections = z.output<typeof connectionsSchema>;
 
-/** Pure. Returns a reason instead of a finding where the connections prove nothing. */
+/** Returns a reason in place of findings if the connections prove nothing. Pure. */
 export function networkPolicyFindings({
   allowed,
   forbidden,
@@ -93,7 +93,7 @@ async function createPolicies({ objects }: Scene, signal: AbortSignal): Promise<
     },
     signal,
   );
-  // A namespace may forbid all outgoing connections; then this policy permits these.
+  // Another policy may forbid all egress of the namespace. This one allows egress to the listener.
   await objects.create(
     networkPolicies,
     {

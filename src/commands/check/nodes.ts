@@ -13,12 +13,12 @@ import {
 import { runtimeClasses } from './resources.ts';
 
 export interface ArchitectureFacts extends Installation {
-  /** Nodes that the template selects. */
+  /** Nodes that match the node selector of the template. */
   readonly nodes: readonly Node[];
   readonly images: readonly string[];
 }
 
-/** Nodes whose labels have every entry of a node selector, and that take pods. */
+/** Schedulable nodes whose labels have all entries of a node selector. */
 export const selectedNodes = (
   all: readonly Node[],
   selector: Readonly<Record<string, string>> = {},
@@ -31,7 +31,6 @@ export const selectedNodes = (
 
 const architectureOf = ({ status }: Node): string => status?.nodeInfo?.architecture ?? 'unknown';
 
-/** Pure. */
 export function architectureFindings(facts: ArchitectureFacts): readonly Finding[] {
   const wrong = facts.nodes.filter((node) => !facts.images.includes(architectureOf(node)));
   if (wrong.length === 0) return [];
@@ -86,7 +85,6 @@ export interface RuntimeClassFacts extends Installation {
   readonly names: readonly string[];
 }
 
-/** Pure. */
 export const runtimeClassFindings = (facts: RuntimeClassFacts): readonly Finding[] =>
   facts.names.includes(facts.wanted)
     ? []

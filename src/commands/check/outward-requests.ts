@@ -10,26 +10,26 @@ import { request } from 'undici';
 
 interface ProxiedAnswer {
   readonly status: number;
-  /** Names are in lower case. */
+  /** Header names are in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Sender of an answer: a proxy for http forwards answers of hosts, and also answers itself. */
+/** Sender of an answer. A proxy forwards answers of http hosts, and sends answers of its own. */
 type Sender = 'host' | 'proxy' | 'unknown';
 
 /**
- * Headers of answers that a proxy gives by itself: those of Squid, of RFC 9209 (an error that keeps
- * the proxy from the answer of the host) and of RFC 9110 (credentials for the proxy).
+ * Whether headers show that the proxy itself has sent the answer: those of Squid, of RFC 9209 (an
+ * error kept the proxy from the host's answer) and of RFC 9110 (the proxy needs credentials).
  */
 const isMarked = ({ headers }: ProxiedAnswer): boolean =>
   headers['x-squid-error'] !== undefined ||
   headers['proxy-authenticate'] !== undefined ||
   /;\s*error\s*=/i.test([headers['proxy-status'] ?? []].flat().join());
 
-/** Statuses of proxies that forbid a host (403), or do not reach the host (5xx). */
+/** A proxy answers 403 for a forbidden host, and 5xx for a host that it can not reach. */
 const mayBeOfProxy = ({ status }: ProxiedAnswer): boolean => status === 403 || status >= 500;
 
-/** A forwarding proxy adds `Via` (RFC 9110, 7.6.3), but many do not: its absence proves nothing. */
+/** `Via` (RFC 9110, 7.6.3) marks forwarded answers, but its absence proves nothing. */
 export function senderOf(answer: ProxiedAnswer): Sender {
   if (answer.status >= 400 && isMarked(answer)) return 'proxy';
   if (!mayBeOfProxy(answer) || answer.headers['via'] !== undefined) return 'host';
@@ -38,18 +38,18 @@ export function senderOf(answer: ProxiedAnswer): Sender {
 
 export interface OutwardAnswer {
   readonly status: number;
-  /** `unknown`: the status may be of the proxy, and not of the host. */
+  /** `unknown`: the status may be that of the proxy. */
   readonly sender: Exclude<Sender, 'proxy'>;
 }
 
-/** The way to hosts outside the cluster, as the processes of the product take it. */
+/** Requests to hosts outside the cluster, with the same proxies and CAs as the gateway. */
 export interface OutwardRequests {
-  /** Sends a GET. Rejects where no host has answered, also where the proxy answered instead. */
+  /** Sends a GET request. Rejects if the host does not answer, or the proxy answers instead. */
   ask(
     url: URL,
     options: { readonly headers?: Readonly<Record<string, string>>; readonly signal: AbortSignal },
   ): Promise<OutwardAnswer>;
-  /** Origin of the proxy for a URL; undefined: requests go directly. */
+  /** Origin of the proxy for a URL; undefined if requests go directly to the host. */
   proxyOf(url: URL): string | undefined;
   close(): Promise<void>;
 }
@@ -76,7 +76,7 @@ export function createOutwardRequests({
       });
       await response.body.dump({ limit: 16_384 });
       const { statusCode: status } = response;
-      // A proxy sees nothing of https but the tunnel, whose refusal is an error of the request.
+      // With https the answer is the host's: a proxy that refuses the tunnel causes an error.
       if (url.protocol === 'https:' || proxyOf(proxies, url) === undefined)
         return { status, sender: 'host' };
       const sender = senderOf({ status, headers: response.headers });
@@ -102,7 +102,7 @@ const certificateCodes =
   /CERT|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|^ERR_TLS_CERT_ALTNAME_INVALID$/;
 const nameCodes: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA']);
 
-/** Every error of a chain of causes, the outermost first. */
+/** The error and its causes, the outermost first. */
 function* chainOf(error: unknown): Generator {
   for (let each = error; each !== undefined && each !== null;) {
     yield each;
@@ -110,7 +110,7 @@ function* chainOf(error: unknown): Generator {
   }
 }
 
-/** The meaning of an error of a request. The detail has neither credentials nor bodies. */
+/** Classifies an error of a request. The detail contains neither credentials nor bodies. */
 export function connectFailureOf(error: unknown): ConnectFailure {
   const codes = [...chainOf(error)].flatMap((each) => systemCodeOf(each) ?? []);
   const proxyError = proxyErrorIn(error);

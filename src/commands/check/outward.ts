@@ -10,7 +10,7 @@ import {
 import { connectFailureOf, type ConnectFailure } from './outward-requests.ts';
 import { trustFileFindings } from './trust.ts';
 
-/** Answer that may be the proxy's or the host's. */
+/** The answer may be that of the proxy or that of the host. */
 interface Doubt {
   readonly kind: 'doubt';
   readonly status: number;
@@ -34,7 +34,7 @@ function authorityOf(url: string): string {
 const withProxy = (origin: string, installation: Installation): string =>
   withValue(installation, `--set proxy.${isSecure(origin) ? 'https' : 'http'}=http://PROXY:3128`);
 
-/** `proxy` of the chart takes no password, since every command of an agent could read it. */
+/** The value `proxy` takes no password, because all commands of an agent could read the value. */
 function withSecretProxy(origin: string, installation: Installation): string {
   const name = isSecure(origin) ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const variable = `{"name":"${name}","valueFrom":{"secretKeyRef":{"name":"outward-proxy","key":"url"}}}`;
@@ -47,7 +47,7 @@ function withoutProxy(origin: string, installation: Installation): string {
   return `${withValue(installation, `--set-json 'proxy.noProxy=["${name}"]'`)} # where the host is reached directly; else the proxy has to permit and to reach ${authorityOf(origin)}`;
 }
 
-/** Faults of a certificate itself; any other is about who has signed it. */
+/** Faults of the certificate itself. With any other code, the issuer is not trusted. */
 const certificateFaults: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'has expired',
   CERT_NOT_YET_VALID: 'is not valid yet',
@@ -125,7 +125,7 @@ function findingOf(reached: Reached, installation: Installation): Finding | unde
     case 'proxy':
       return proxyFinding(reached, failure, { breaks, installation });
     case 'doubt':
-      // A host that answers 403 is reached.
+      // A host that answers 403 is reachable.
       return failure.status < 500
         ? undefined
         : errorOf(FindingCode.hostUnreachable, {
@@ -143,13 +143,12 @@ function findingOf(reached: Reached, installation: Installation): Finding | unde
   }
 }
 
-/** Pure. */
 export const outwardFindings = (
   reached: readonly Reached[],
   installation: Installation,
 ): readonly Finding[] => reached.flatMap((each) => findingOf(each, installation) ?? []);
 
-/** Pure. The hosts that may have been reached or not, with the reason. */
+/** The hosts for which the answer does not tell whether they were reached. Pure. */
 export const outwardDoubts = (reached: readonly Reached[]): readonly string[] =>
   reached.flatMap(({ origin, proxy, failure }) =>
     failure?.kind === 'doubt' && failure.status < 500
@@ -177,7 +176,7 @@ export const outwardCheck: Check = {
         const { origin } = new URL(url);
         const proxy = outward.proxyOf(new URL(url));
         try {
-          // Any status of a host counts as reached: the base URL of a store often answers 403.
+          // Any status of the host proves that the host is reachable. Stores often answer 403 here.
           const { status, sender } = await outward.ask(new URL('/', origin), { signal });
           const failure = sender === 'host' ? undefined : ({ kind: 'doubt', status } as const);
           return { origin, what, proxy, failure };

@@ -14,7 +14,7 @@ import {
   type ServiceAccount,
 } from '@conversation-operator/kube/core';
 
-/** Kinds that no other part of the product reads. */
+/** Kinds that only the checks read. */
 export type StorageClass = Core<V1StorageClass>;
 export type ResourceQuota = Core<V1ResourceQuota>;
 export type LimitRange = Core<V1LimitRange>;

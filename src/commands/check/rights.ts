@@ -20,13 +20,13 @@ import {
 import { group } from '../../resources/group.ts';
 import { operatorLeaseName } from '../../resources/lease-names.ts';
 
-/** Verbs on resources of one API group, in the namespace of the sandboxes. */
+/** Verbs on resources of one API group in the namespace of the sandboxes. */
 interface Rule {
   readonly group: string;
-  /** Plurals, with the subresource behind a slash. */
+  /** Plural names. A subresource follows after a slash. */
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
-  /** Absent: objects of every name. */
+  /** Name of the only object with this right. Absent: all objects. */
   readonly name?: string;
 }
 
@@ -47,7 +47,7 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
   ...(name === undefined ? {} : { name }),
 });
 
-/** Rights of service accounts among the sandboxes, as in the chart; a test compares the two. */
+/** Rights of the service accounts for sandboxes. A test compares these with the chart's Roles. */
 export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
   operator: [
     ours(['conversations'], ['get', 'list', 'watch', 'delete']),
@@ -86,12 +86,12 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   ],
 };
 
-/** A right that `helm install` needs, with the line that makes an installation do without. */
+/** A right to create `resource`, which `helm install` needs. */
 interface InstallRight {
   readonly group: string;
   readonly resource: string;
   readonly where: 'cluster' | 'release' | 'sandboxes';
-  /** Value of the chart without which the right is needed; absent: the right is always needed. */
+  /** Chart value that avoids the need for the right. Absent: every installation needs the right. */
   readonly without?: string;
 }
 
@@ -100,7 +100,7 @@ const inRelease = (group: string, ...resources: readonly string[]): readonly Ins
 const inSandboxes = (group: string, ...resources: readonly string[]): readonly InstallRight[] =>
   resources.map((resource) => ({ group, resource, where: 'sandboxes' }));
 
-/** Objects that the chart creates by default. */
+/** The rights to create what the chart contains by default. */
 export const installRights: readonly InstallRight[] = [
   {
     group: 'apiextensions.k8s.io',
@@ -169,7 +169,6 @@ export function accountFindings(
 
 export type AnsweredInstallRight = InstallRight & { readonly allowed: boolean };
 
-/** Pure. */
 export const installFindings = (
   rights: readonly AnsweredInstallRight[],
   facts: Installation & { readonly namespace: string },
@@ -192,7 +191,7 @@ export const installFindings = (
       });
     });
 
-/** The chart names accounts that it makes, and gives no right to read them. */
+/** The chart gives no right to read accounts. Those that the settings name count as existing. */
 const namedAnyway =
   ({ areAccountsNamed }: Scene) =>
   (error: unknown): true => {
@@ -208,7 +207,7 @@ async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
     (['operator', 'gateway'] as const).map(async (component) => {
       const account = accounts[component];
       const [inNamespace = '', name = ''] = account.split('/');
-      // Without the object the API server answers "not allowed" for a name that is merely wrong.
+      // For an account that does not exist, the API server would answer "not allowed".
       const object = found(client.get(serviceAccounts, inNamespace, name, { signal }));
       const exists = (await object.catch(namedAnyway(scene))) !== undefined;
       if (!exists) {

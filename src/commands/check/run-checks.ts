@@ -15,7 +15,7 @@ export interface CheckResult extends Outcome {
   readonly name: string;
 }
 
-/** Reason why a check was not tried, from its error; undefined for a bug of this program. */
+/** Reason why an error prevents a check. Undefined: the error is a bug of this program. */
 export function notTriedReason(error: unknown): string | undefined {
   if (error instanceof NotTried) return error.message;
   if (error instanceof ApiError)
@@ -23,7 +23,7 @@ export function notTriedReason(error: unknown): string | undefined {
       case 403:
         return `no right: ${oneLine(error.message)}`;
       case 404: {
-        // An error without a reason concerns the path itself, not an object.
+        // A 404 without a reason means that the API path does not exist.
         if (error.reason === '') return 'the API server does not serve the API of this check';
         const [, namespace] = /^namespaces "([^"]+)" not found$/.exec(error.message) ?? [];
         return namespace === undefined
@@ -37,7 +37,7 @@ export function notTriedReason(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Runs work until its time limit or the interruption; both are `NotTried`. */
+/** Runs work until the time limit or the interruption, which both throw `NotTried`. */
 async function within<T>(
   {
     limitMs,
@@ -51,7 +51,7 @@ async function within<T>(
   const end = (reason: string) => {
     const error = new NotTried(reason);
     controller.abort(error);
-    // Work that ignores the signal, such as the resolution of a name, goes on unobserved.
+    // Some work ignores the signal, such as a DNS lookup. Its result is then ignored.
     ended.reject(error);
   };
   const onInterrupt = () => end('the command was interrupted');
@@ -62,7 +62,7 @@ async function within<T>(
   try {
     return await Promise.race([work(controller.signal), ended.promise]);
   } catch (error) {
-    // The error of an aborted call is a consequence of the abort.
+    // After an abort, the reason of the abort is the error to report.
     throw controller.signal.aborted ? controller.signal.reason : error;
   } finally {
     timer.cancel();
@@ -73,14 +73,14 @@ async function within<T>(
 export interface RunOptions {
   readonly checks: readonly Check[];
   readonly scene: Scene;
-  /** Ends all checks; what they created is deleted all the same. */
+  /** Ends all checks. The objects that they have created are deleted nevertheless. */
   readonly interrupted: AbortSignal;
 }
 
 /**
- * Runs checks concurrently, and deletes the objects that they created. Checks that need the API
- * server wait for its first answer, and are not tried without one. An additional last result
- * reports objects that may be left.
+ * Runs checks concurrently, then deletes the objects that they created. Checks that need the API
+ * server wait for its first answer, and are not tried without an answer. If objects may be left, an
+ * additional last result reports this.
  */
 export async function runChecks({
   checks,
@@ -122,7 +122,7 @@ export async function runChecks({
   ];
 }
 
-/** 0: nothing was found. 1: an error was found. 2: something could not be tried. */
+/** 0: there is no error. 1: there is an error. 2: a check was not tried completely. */
 export function exitCodeOf(results: readonly CheckResult[]): 0 | 1 | 2 {
   const findings: readonly Finding[] = results.flatMap((result) => result.findings);
   if (findings.some(({ severity }) => severity === 'error')) return 1;

@@ -11,12 +11,12 @@ import { group } from '../../resources/group.ts';
 import { networkPolicies } from './resources.ts';
 import { oneLine } from '../terminal.ts';
 
-/** Label of everything that a check creates; the value names the run. */
+/** Label of all objects that checks create. Its value is the id of one run of the command. */
 export const checkLabel = `${group}/check`;
-/** Annotation of the same objects: time after which no run needs the object any more. */
+/** Annotation of these objects: a time at which their run has ended. */
 export const expiryAnnotation = `${group}/check-expires`;
 
-/** The lifetime exceeds all time limits of one run together. */
+/** The lifetime exceeds the sum of all time limits of one run. */
 const lifetimeMs = 10 * 60_000;
 /** Maximum duration of the calls that delete the objects of a run. */
 const cleanUpMs = 15_000;
@@ -25,7 +25,7 @@ export interface TemporaryObjectsOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly namespace: string;
-  /** Name of this run: letters, digits and hyphens. */
+  /** Id of this run of the command: letters, digits and hyphens. */
   readonly run: string;
 }
 
@@ -40,21 +40,20 @@ interface Created {
 }
 
 /**
- * Objects that checks create. They are found by their label, so that an object whose creation was
- * interrupted before its answer is deleted as well, and by their names where there is no right to
- * list them.
+ * Creates objects for checks, and deletes them: by their label, which also finds an object whose
+ * creation got no response, or by name without the right to list objects.
  */
 export class TemporaryObjects {
   readonly #options: TemporaryObjectsOptions;
   readonly #created: Created[] = [];
-  /** Creations that may have left an object whose name is not known. */
+  /** Requests without an answer, which may have created an object with an unknown name. */
   readonly #unanswered = new Set<Pick<Created, 'plural'>>();
 
   constructor(options: TemporaryObjectsOptions) {
     this.#options = options;
   }
 
-  /** Creates an object with a generated name, and returns it as stored. */
+  /** Creates an object with a generated name, and returns the stored object. */
   async create<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     {
@@ -77,7 +76,7 @@ export class TemporaryObjects {
         labels: { ...labels, [checkLabel]: run },
         annotations: {
           [expiryAnnotation]: isoTime({ ...clock, now: () => clock.now() + lifetimeMs }),
-          // Pods of a check need no sidecar; known meshes leave them alone.
+          // Service meshes with these annotations add no sidecar to the pods of a check.
           'sidecar.istio.io/inject': 'false',
           'linkerd.io/inject': 'disabled',
         },
@@ -95,12 +94,12 @@ export class TemporaryObjects {
     }
   }
 
-  /** Label by which the policies of one run select its pods. */
+  /** Value of the label by which network policies select the pods of this run. */
   get run(): string {
     return this.#options.run;
   }
 
-  /** Deletes what earlier runs have left, as far as there are rights; returns how many objects. */
+  /** Deletes expired objects of earlier runs if RBAC allows this. Returns their number. */
   async deleteLeftovers(signal: AbortSignal): Promise<number> {
     const { clock } = this.#options;
     let deleted = 0;
@@ -123,7 +122,7 @@ export class TemporaryObjects {
     return deleted;
   }
 
-  /** Deletes all that this run created, also if interrupted; returns what may be left, and why. */
+  /** Deletes all objects of this run. Returns a message for each that may be left. */
   async close(): Promise<readonly string[]> {
     const { namespace, run } = this.#options;
     const selector = `${checkLabel}=${run}`;

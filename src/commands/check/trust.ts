@@ -23,18 +23,18 @@ import {
 } from './check.ts';
 import { oneLine } from '../terminal.ts';
 
-/** Time for the container that prepares the certificates, with the pull of its image. */
+/** Maximum time for the container that prepares the certificates, with the pull of its image. */
 const prepareMs = 90_000;
 
-/** End of the container that prepares the certificates of a sandbox; undefined: none yet. */
+/** Result of the init container that prepares a sandbox's certificates; undefined: none yet. */
 export type TrustState =
   | { readonly kind: 'prepared' }
   | { readonly kind: 'missing' | 'failed'; readonly code: FailureCode; readonly message: string }
   | { readonly kind: 'held'; readonly message: string };
 
-/** Pure. */
+/** Result of the init container, by the status of the pod. Pure. */
 export function trustStateOf(pod: Pod, trust: SandboxTrust): TrustState | undefined {
-  // The decision of the operator reads the source of the certificates from its annotation.
+  // `trustFailure` reads the source of the certificates from an annotation.
   const annotations = trustAnnotations(trust);
   const marked = { ...pod, metadata: { ...pod.metadata, annotations } };
   const status = pod.status?.initContainerStatuses?.find(({ name }) => name === trustName);
@@ -60,7 +60,7 @@ export function trustStateOf(pod: Pod, trust: SandboxTrust): TrustState | undefi
     : { kind: 'held', message };
 }
 
-/** Shell command that creates the object, or adds the entry to an existing one. */
+/** Shell command that creates the ConfigMap or Secret, or adds the entry to an existing one. */
 function creationOf({ kind, name, key }: SandboxTrust, namespace: string): string {
   const what = kind === 'ConfigMap' ? 'configmap' : 'secret generic';
   const create = `kubectl -n ${namespace} create ${what} ${name} --from-file=${key}=company-ca.pem`;
@@ -72,7 +72,6 @@ export interface TrustFacts extends Installation {
   readonly trust: SandboxTrust;
 }
 
-/** Pure. */
 export function trustFindings(state: TrustState, facts: TrustFacts): readonly Finding[] {
   const { namespace, trust } = facts;
   if (state.kind === 'prepared' || state.kind === 'held') return [];
@@ -89,7 +88,7 @@ export function trustFindings(state: TrustState, facts: TrustFacts): readonly Fi
   ];
 }
 
-/** Pure. The certificates that the operator and the gateway trust. */
+/** Findings about the certificates that the operator and the gateway trust. Pure. */
 export function trustFileFindings({
   trustFileFailure,
   releaseNamespace,
@@ -108,7 +107,7 @@ export function trustFileFindings({
   ];
 }
 
-/** Runs the container by which the operator prepares the certificates of each sandbox. */
+/** Runs the init container that prepares the certificates of a sandbox, in a pod of the check. */
 async function prepare(scene: Scene, trust: SandboxTrust, signal: AbortSignal) {
   const { images, objects, sandboxOutward } = scene;
   const { agent: image } = images;

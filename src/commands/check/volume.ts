@@ -27,14 +27,14 @@ const isDefault = ({ metadata }: StorageClass): boolean =>
   defaultAnnotations.some((name) => metadata.annotations?.[name] === 'true');
 
 interface StorageFacts extends Installation {
-  /** Class that the template names; undefined: the default class of the cluster. */
+  /** Class that the template names. Undefined: the default class of the cluster. */
   readonly wanted: string | undefined;
   readonly classes: readonly StorageClass[];
 }
 
 const breaks = 'The volume of every sandbox stays unbound, and starts end in VolumeNotBound.';
 
-/** Pure. The causes are those of `volumeNotBound`, which has no right to read classes. */
+/** The operator has no right to StorageClasses, so its `volumeNotBound` names all causes. Pure. */
 export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
   const { wanted, classes } = facts;
   const names = classes.map(({ metadata }) => metadata.name);
@@ -101,16 +101,16 @@ export const storageClassCheck: Check = {
   },
 };
 
-/** Time for a claim to be bound: provisioners of clouds take some ten seconds. */
+/** Maximum time until a claim is bound. Provisioners of clouds take some ten seconds. */
 const bindMs = 60_000;
-/** Size of the claim; some provisioners make none that is smaller. */
+/** Size of the claim. Some provisioners refuse smaller volumes. */
 const claimSize = '1Gi';
 
 export interface VolumeFacts {
   readonly namespace: string;
   readonly phase: string | undefined;
   readonly storageClassName: string | undefined;
-  /** Message of the scheduler about the pod; undefined: there is none. */
+  /** Message of the scheduler about the pod; undefined if there is none. */
   readonly scheduler: string | undefined;
 }
 
@@ -122,7 +122,7 @@ const schedulerMessage = ({ status }: Pod): string | undefined => {
 const isAboutVolume = (text: string): boolean =>
   /PersistentVolumeClaim|persistent ?volumes|binding volumes|storageclass/i.test(text);
 
-/** Pure. A reason instead of a finding where the pod is unschedulable for another cause. */
+/** Returns a reason in place of findings if the pod is unschedulable for another cause. Pure. */
 export function volumeFindings(facts: VolumeFacts): readonly Finding[] | string {
   const { namespace, phase, storageClassName, scheduler } = facts;
   if (phase === 'Bound') return [];
@@ -176,7 +176,7 @@ export const volumeCheck: Check = {
     let scheduler: string | undefined;
     await observePod(scene, pod.metadata.name, { forMs: bindMs, signal }, async (current) => {
       scheduler = schedulerMessage(current);
-      // The operator's right to claims has no get.
+      // RBAC allows the operator to list claims, and not to get one.
       const { items } = await client.list(persistentVolumeClaims, {
         namespace,
         fieldSelector: `metadata.name=${claim.metadata.name}`,

@@ -16,21 +16,18 @@ import type { Channel } from '../controller-spec.ts';
 import { SandboxClassifier } from './sandbox-classifier.ts';
 import { StoredLimits } from './stored-limits.ts';
 
-/** The state that a sandbox counts with until the outcome of a write is known. */
+/** The state in which a sandbox counts against quotas until the outcome of a write is known. */
 export interface Outcome {
   readonly state: SlotState;
   readonly taken: boolean;
-  /** The owner that the write gives to a warm sandbox. Absent: the owner stays. */
+  /** Owner that the write gives to a warm sandbox; absent where the write changes no owner. */
   readonly owner?: string;
 }
 
-/**
- * A sandbox whose last write is in flight, has an unknown outcome, or was refused. Like a pod that
- * kube-scheduler assumes.
- */
+/** A sandbox whose last write is in flight, was rejected, or has an unknown outcome. */
 export interface Assumed extends Outcome {
   readonly sandbox: Sandbox;
-  /** Monotonic time after which the API server can not execute the write; Infinity: in flight. */
+  /** Monotonic time after which the API server can not execute the write. Infinity: in flight. */
   readonly until: number;
 }
 
@@ -42,7 +39,7 @@ export interface AdmissionCacheOptions {
   readonly stores: Pick<Stores, 'sandboxes' | 'conversations' | 'templates'>;
   readonly clock: Clock;
   readonly metrics: Pick<Metrics, 'quotaSlots'>;
-  /** Channels of requests: decisions in a namespace, calls of `read`, and statuses of quotas. */
+  /** Queues of the controllers that decide, read the API server, and write quota statuses. */
   readonly channels: AdmissionChannels;
 }
 
@@ -60,7 +57,7 @@ const isSameSlot = (one: Slot, other: Slot): boolean =>
       one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
   );
 
-/** An assumed or orphaned slot needs no decision. */
+/** Fields of a slot whose true state is unknown, so that admission makes no decision on it. */
 const undecidable = { releasable: false, expiry: undefined, undecided: false } as const;
 
 const orphanedUid = (sandboxUid: string): string => `orphaned/${sandboxUid}`;
@@ -74,10 +71,10 @@ const stateOf = ({ state, taken }: Slot): (typeof states)[number] | undefined =>
 };
 
 /**
- * The state on which admission decides, like the cache of kube-scheduler: the newest known version
- * of every sandbox and quota from watches, from reads, and from the operator's own writes. No
- * decision waits for a read. A write counts from the moment when it is sent; an assumed write, and
- * a pod that may still exist, count as a taken slot until a read shows the truth.
+ * The state on which admission decides: the newest known version of every sandbox and quota, from
+ * watches, from reads, and from the operator's own writes. No decision waits for a read. A write
+ * counts from the moment when it is sent, like an assumed pod in kube-scheduler. A write of unknown
+ * outcome, and a pod that may still exist, count as a taken slot until a read shows the truth.
  */
 export class AdmissionCache {
   readonly #options: AdmissionCacheOptions;
@@ -108,7 +105,7 @@ export class AdmissionCache {
     return this.#options.clock.monotonic() + this.#offsetMs;
   }
 
-  /** The snapshot of a namespace, under the rules of the quotas that are known now. */
+  /** Applies the known quotas to the snapshot of a namespace, and returns the snapshot. */
   snapshot(name: string): Snapshot {
     const { snapshot, quotas } = this.#namespace(name);
     const changed = quotas.takeChanged(this.now());
@@ -129,7 +126,7 @@ export class AdmissionCache {
     return this.#assumed.get(uid);
   }
 
-  /** Whether this is the newest known version of the sandbox, and no write of it is under way. */
+  /** Whether this is the newest known version of the sandbox, and none of its writes is pending. */
   isNewest({ metadata: { uid, resourceVersion } }: Sandbox): boolean {
     return (
       !this.#assumed.has(uid) &&
@@ -147,14 +144,14 @@ export class AdmissionCache {
   }
 
   /**
-   * Stores a version of a sandbox. An older version changes nothing; a newer one shows the outcome
-   * of every earlier write. A write in flight still keeps its sandbox from other decisions.
+   * Stores a version of a sandbox, unless the version is older than the known one. A newer version
+   * ends the assumption about an earlier write, except about a write in flight.
    */
   #takeOver(sandbox: Sandbox): void {
     const { uid, resourceVersion } = sandbox.metadata;
     const known = this.#sandboxes.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
-      // The object of the cache replaces the object of a response, so that memory holds only one.
+      // The object of the watch replaces an equal object of a response, so that memory holds one.
       if (this.#assumed.has(uid) || known.metadata.resourceVersion !== resourceVersion) return;
       if (known === sandbox) return;
     }
@@ -171,15 +168,13 @@ export class AdmissionCache {
       slotTaken(known) || slotTaken(deleted) || this.#assumed.get(uid)?.taken === true;
     this.#sandboxes.delete(uid);
     this.#assumed.delete(uid);
-    // The orphaned slot is added first, so that the slot never counts as free in between.
+    // The orphaned slot is added before the slot is removed, so that the slot never counts as free.
     if (isTaken) this.addOrphaned(known);
     this.#remove(namespace, uid);
     this.#enqueue(namespace);
   }
 
-  /**
-   * Adds the slot of a deleted sandbox whose pod may still exist, and requests a read of the pod.
-   */
+  /** Keeps the slot of a deleted sandbox whose pod may still exist, and requests a pod read. */
   addOrphaned(sandbox: Sandbox): void {
     const { namespace, name, uid } = sandbox.metadata;
     this.#orphaned.set(`${namespace}/${name}`, [...this.#othersThan(sandbox), sandbox]);
@@ -202,7 +197,7 @@ export class AdmissionCache {
     this.#remove(namespace, orphanedUid(uid));
   }
 
-  /** The deleted sandboxes whose slots stay taken because of the pod of this name. */
+  /** Deleted sandboxes whose slots stay taken because of the pod of this name. */
   orphanedBy(namespace: string, podName: string): readonly Sandbox[] {
     return this.#orphaned.get(`${namespace}/${podName}`) ?? [];
   }
@@ -224,8 +219,8 @@ export class AdmissionCache {
 
   #reclassifySandboxesOf({ metadata, spec, status }: CachedConversation): void {
     const { namespace, uid } = metadata;
-    // A sandbox names a conversation that joins it before the conversation stores the sandbox's
-    // name, and the start may fail in between.
+    // The owner references of a sandbox name a conversation before the status of the conversation
+    // names the sandbox.
     const { sandboxes } = this.#options.stores;
     const named = [spec.sandboxName, status?.sandboxName].flatMap((name) =>
       name === undefined ? [] : (sandboxes.get(namespace, name) ?? []),
@@ -255,7 +250,7 @@ export class AdmissionCache {
     this.rulesChanged(namespace);
   }
 
-  /** Time when the rules of a namespace change without any event; Infinity: never. */
+  /** Time at which the grace period of a deleted quota in the namespace ends; Infinity: never. */
   rulesChangeAt(namespace: string): number {
     return this.#namespace(namespace).quotas.nextChangeAt;
   }
@@ -268,8 +263,8 @@ export class AdmissionCache {
 
   /**
    * Counts a sandbox with the outcome of a write that is sent now, and keeps the sandbox from other
-   * decisions until `confirm`, `assume` or `notExecuted` is called. `claimant`: the conversation
-   * whose start claims the sandbox by this write.
+   * decisions until `confirm`, `assume` or `notExecuted` is called. `claimant` is the conversation
+   * to which this write assigns a warm sandbox.
    */
   sent(sandbox: Sandbox, outcome: Outcome, claimant?: CachedConversation): void {
     if (claimant !== undefined) this.limits.claimed(sandbox, claimant);
@@ -283,14 +278,14 @@ export class AdmissionCache {
     this.notExecuted(answer);
   }
 
-  /** Discards an assumption: the API server has not executed the write, or has answered. */
+  /** Ends the assumption about a write that was not executed, or whose response is stored. */
   notExecuted({ metadata: { uid } }: Sandbox): void {
     if (this.#assumed.delete(uid)) this.#reclassify(uid);
   }
 
   /**
-   * Assumes an outcome of a write of this version, unless a newer version is known. The assumption
-   * holds until a read after `until` shows the truth.
+   * Assumes the outcome of a write of this version, unless a newer version is known. The assumption
+   * holds until a read after `until`, or a newer version, shows the truth.
    */
   assume(sandbox: Sandbox, outcome: Omit<Assumed, 'sandbox'>): void {
     const { namespace, uid } = sandbox.metadata;
@@ -306,7 +301,6 @@ export class AdmissionCache {
       this.#options.channels.lookup.enqueue({ namespace, name: `object/${uid}` });
   }
 
-  /** Classifies a sandbox again, after a change of the sandbox or of another object. */
   #reclassify(uid: string): void {
     const sandbox = this.#sandboxes.get(uid);
     if (sandbox === undefined) return;
@@ -343,7 +337,7 @@ export class AdmissionCache {
     this.#enqueueQuotasOf(slot.sandbox.metadata.namespace, slot.owner);
   }
 
-  /** Moves a slot in the gauge of slots by state. */
+  /** Updates the gauge of slots by state. */
   #count(before: Slot | undefined, after: Slot | undefined): void {
     const { quotaSlots } = this.#options.metrics;
     const old = before && stateOf(before);
@@ -357,7 +351,7 @@ export class AdmissionCache {
     const { rules } = this.snapshot(namespace);
     for (const rule of [ownerRule(rules, owner), rules.namespace]) {
       if (rule === undefined) continue;
-      // A quota that conflicts with the rule counts the same sandboxes.
+      // Quotas in conflict have the same scope, so the statuses of all of them count this slot.
       for (const name of rules.conflicts.get(rule.quotaName) ?? [rule.quotaName])
         this.#enqueueQuota(namespace, name, delayMs);
     }
@@ -380,9 +374,7 @@ export class AdmissionCache {
     return namespace;
   }
 
-  /**
-   * Removes the snapshot of a namespace without sandboxes and quotas, and its resume rate limit.
-   */
+  /** Forgets a namespace without sandboxes and quotas, and the rate limit of its resumes. */
   #prune(name: string): void {
     const { snapshot, quotas } = this.#namespace(name);
     if (snapshot.size === 0 && quotas.isEmpty) this.#namespaces.delete(name);

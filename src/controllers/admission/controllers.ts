@@ -18,17 +18,17 @@ export interface AdmissionControllersOptions {
     WatchedCaches,
     'sandboxes' | 'conversations' | 'templates' | 'quotas' | 'pods'
   >;
-  /** Decides which sandboxes have a slot. Its requests name a namespace. */
+  /** Decides which sandboxes have a slot. A request names a namespace. */
   readonly admission: Pick<AdmissionReconciler, 'reconcile'>;
   readonly cache: AdmissionCache;
-  /** Reads of the API server that the cache depends on and that no watch replaces. */
+  /** Reads from the API server what no watch reports. */
   readonly reads: Pick<AdmissionReads, 'read' | 'podDeleted'>;
   readonly quotas: Pick<QuotaStatusReconciler, 'reconcile'>;
-  /** Requests of the cache, for each of the three controllers. */
+  /** Requests that the cache enqueues for each of the three controllers. */
   readonly requested: Readonly<Record<'admission' | 'lookup' | 'quota', EventSource>>;
 }
 
-/** Back-off of failed reads; no decision waits for them. */
+/** Back-off of failed reads. No decision waits for a read. */
 const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
 
 export const admissionControllers = ({
@@ -55,7 +55,7 @@ export const admissionControllers = ({
       ),
       handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
       observe(caches.templates, (template) => cache.observeTemplate(template)),
-      // The last source: a change of another object makes the cache classify sandboxes again.
+      // Sandboxes are the last source, because each change of another object classifies them again.
       observe(
         caches.sandboxes,
         (sandbox) => cache.observe(sandbox),

@@ -18,7 +18,7 @@ import type { Slot } from '../../quota/slot.ts';
 import { conversationReferencesOf } from '../../resources/sandbox-owner-references.ts';
 import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/status.ts';
 
-/** The subject that people know: the conversation that the sandbox was made for, or the sandbox. */
+/** Names a sandbox for people: by the conversation that it was made for, or by its own name. */
 export function subjectOf(sandbox: Sandbox): string {
   const [conversation] = conversationReferencesOf(sandbox);
   return conversation === undefined
@@ -29,7 +29,7 @@ export function subjectOf(sandbox: Sandbox): string {
 const scopeOf = ({ scope }: QuotaRule): string =>
   scope === 'Owner' ? 'per owner' : 'in this namespace';
 
-/** The message for the owner of a victim, which names no object of another owner. */
+/** The message for the owner of an evicted sandbox, which names no object of another owner. */
 function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
   if (slot.warmSandbox)
     return `The warm sandbox leaves its slot to a sandbox of an owner; limit ${rule.limit}.`;
@@ -50,8 +50,7 @@ function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slo
   const unanswered = 'without an answer of its agent';
   if (reason === SandboxReason.idle)
     return `Paused after ${limit} ${state === 'starting' ? unanswered : 'without work'}, the idleTimeout of its template.`;
-  // A sandbox whose agent was lost has run until then; a resumed sandbox whose agent never answered
-  // has not.
+  // A resumed sandbox whose agent has not answered since the resume has no `activeSinceTime`.
   const wasActive = state !== 'starting' || sandbox.status?.activeSinceTime !== undefined;
   return `Paused after ${limit} ${wasActive ? 'of running' : unanswered}, the maxActiveTime of its template.`;
 }
@@ -67,7 +66,7 @@ interface AdmittedStatus {
   readonly reason: string;
   readonly message: string;
   readonly waitingSince?: string;
-  /** Whether the decision pauses the sandbox; earlier requests to resume then no longer count. */
+  /** Whether the decision pauses the sandbox, and so makes earlier requests to resume void. */
   readonly paused?: boolean;
   readonly failed?: boolean;
 }
@@ -80,7 +79,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         admitted: false,
         reason: SandboxReason.waitingForAdmission,
         message: 'The sandbox has no pod and needs no slot.',
-        // A failed sandbox may have a later request to resume, because its owner has not paused it.
+        // A failed sandbox that its owner has not paused keeps a later request to resume.
         paused: slot.sandbox.spec.replicas === 0,
       };
     case 'admit': {
@@ -140,7 +139,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
   }
 }
 
-/** The record of automatic resumes after a decision; none after a resume or pause by a person. */
+/** `status.automaticResumes` after a decision; undefined after a resume or pause by a person. */
 function automaticResumesAfter(decision: Decision, now: string): AutomaticResumes | undefined {
   const before = decision.slot.sandbox.status?.automaticResumes;
   switch (decision.kind) {
@@ -159,8 +158,8 @@ function automaticResumesAfter(decision: Decision, now: string): AutomaticResume
 }
 
 /**
- * The sandbox as a decision leaves it. An admission reserves the slot in the same write, so that
- * the sandbox controller may create the pod.
+ * The sandbox with the status that a decision gives it. The write of an admission also reserves the
+ * slot, so that the sandbox controller may create the pod.
  */
 export function decidedSandbox(
   decision: Decision,
@@ -201,7 +200,7 @@ export function decidedSandbox(
   return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
-/** The slot until the outcome of the write is known: the largest use that the write allows. */
+/** The slot until the outcome of the write is known: the highest use that the write may cause. */
 export function assumedSlot({ kind, slot }: Decision): Outcome {
   switch (kind) {
     case 'admit':

@@ -30,7 +30,7 @@ const listed = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`;
 
-/** The owners with the least room; the owner with the most newcomers comes first. */
+/** Owners who have reached their limit; those with the most waiting sandboxes come first. */
 const fullest = (owners: readonly Owner[]): readonly Owner[] =>
   owners
     .filter((owner) => owner.load.taken + owner.load.waiting.length >= limitOf(owner))
@@ -51,7 +51,7 @@ const countsOf = (loads: readonly Load[]) => {
   };
 };
 
-/** Counts the sandboxes of the owners that a quota selects, even where a stricter quota decides. */
+/** Counts the sandboxes of the owners that a quota selects, even where a stricter quota applies. */
 function usageOf(
   { spec: { scope, owner: name } }: ConversationQuota,
   snapshot: Snapshot,
@@ -77,7 +77,7 @@ function usageOf(
   }));
   return {
     ...countsOf(owners.map(({ load }) => load)),
-    // Several owners have no common next sandbox.
+    // `nextToPause` is a sandbox of one owner, so several owners have no common one.
     ...(owners.length === 1 && only !== undefined ? nextToPause(only) : {}),
     ...(full.length === 0 ? {} : { fullOwners: full }),
   };
@@ -125,7 +125,7 @@ export class QuotaStatusReconciler {
     } catch (error) {
       if (isNotFound(error)) return undefined;
       if (!isConflict(error)) throw error;
-      // From the API server, because the cache may lag by minutes and readers must not wait.
+      // The retry reads the API server, because the cache may lag by minutes.
       await this.#update(await client.get(conversationQuotas, namespace, name, { signal }), signal);
     }
     return undefined;

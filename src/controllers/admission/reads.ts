@@ -21,7 +21,7 @@ export interface AdmissionReadsOptions extends CommonNeeds {
   readonly stores: Pick<Stores, 'sandboxes' | 'quotas' | 'pods'>;
   readonly cache: AdmissionCache;
   readonly podCreations: Pick<PodCreations, 'unsettledMs'>;
-  /** Absent: all namespaces. */
+  /** Namespace to read; absent: all namespaces. */
   readonly namespace?: string | undefined;
   readonly channels: AdmissionChannels;
 }
@@ -29,10 +29,7 @@ export interface AdmissionReadsOptions extends CommonNeeds {
 const seedRetryMs = 1_000;
 /** Delay before the same object is read again, and minimum time between two reads of a pod. */
 const rereadDelayMs = 500;
-/**
- * Maximum time between two reads of a pod. The cache shows the deletion of a pod; reads are for a
- * watch that reports nothing any more.
- */
+/** Maximum time between two reads of a pod, for the case that a watch reports nothing. */
 const maxPodIntervalMs = 30_000;
 
 interface LastRead {
@@ -48,7 +45,7 @@ const ownersOf = (pod: Pick<CachedPod, 'metadata'> | undefined): readonly string
   pod?.metadata.ownerReferences?.map(({ uid }) => uid) ?? [];
 
 /**
- * Asks the API server for what no watch reports: the last writes of the previous leader, the
+ * Reads from the API server what no watch reports: the last writes of the previous leader, the
  * outcome of a write without a response, whether an object still exists that the caches have never
  * shown, and whether the pod of a deleted sandbox is gone.
  */
@@ -56,7 +53,7 @@ export class AdmissionReads {
   readonly #options: AdmissionReadsOptions;
   /** Objects that the API server has shown and the caches have not, by uid. */
   readonly #unseen = new Map<string, Known>();
-  /** Reads of pods of deleted sandboxes, by namespace and name. */
+  /** Last read of the pod of deleted sandboxes, by namespace and name. */
   readonly #podReads = new Map<string, LastRead>();
 
   constructor(options: AdmissionReadsOptions) {
@@ -65,12 +62,11 @@ export class AdmissionReads {
 
   /**
    * Lists the objects of the API server, because the watches may lack the last writes of the
-   * previous leader. Called once, after the previous leader has stopped and before the first
-   * decision.
+   * previous leader. The operator calls this once, after the previous leader has stopped and before
+   * the first decision.
    *
-   * @returns The function that adds the objects to the cache. The caller connects the watches
-   * before it calls that function: a deletion that the watches show in between counts as not seen,
-   * and the object is read again.
+   * @returns A function that adds the objects to the cache. The caller connects the watches before
+   * it calls the function. An object whose deletion a watch reports in between is read again.
    */
   async seed(signal?: AbortSignal): Promise<() => void> {
     const { logger, clock } = this.#options;
@@ -92,9 +88,8 @@ export class AdmissionReads {
       ...(signal === undefined ? {} : { signal }),
     };
     const identities = { ...scope, metadataOnly: true };
-    // The order of the lists does not matter, because no operator creates pods or writes statuses
-    // now: a listed pod was created after its sandbox, so a sandbox that its list lacks was
-    // deleted.
+    // No operator creates pods or writes statuses now, so the lists may be read in any order. Each
+    // listed pod was created after its sandbox: a sandbox that is not listed was deleted.
     const [quotas, present, left] = await Promise.all([
       client.list(conversationQuotas, scope),
       client
@@ -121,9 +116,9 @@ export class AdmissionReads {
   }
 
   /**
-   * A sandbox in the listed version or a newer one: from the cache where the version is the same,
-   * because a list of whole objects would delay the first decision. Undefined for a deleted
-   * sandbox, and for an unknown schema.
+   * The listed version of a sandbox, or a newer one. The cache supplies the listed version, because
+   * a list of whole objects would delay the first decision. Undefined for a deleted sandbox, and
+   * for one with an unknown schema.
    */
   async #newest(metadata: ObjectMeta, signal?: AbortSignal): Promise<Sandbox | undefined> {
     const { client, stores } = this.#options;
@@ -134,7 +129,7 @@ export class AdmissionReads {
     return sandboxes.accepts?.(stored) === false ? undefined : stored;
   }
 
-  /** Counts a pod whose sandbox is gone or has no slot. */
+  /** Counts the slot of a pod whose sandbox is deleted or has no slot. */
   #seedPod({ namespace = '', name, annotations, ownerReferences, creationTimestamp }: ObjectMeta) {
     const { cache } = this.#options;
     const owner = ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
@@ -152,7 +147,7 @@ export class AdmissionReads {
     );
   }
 
-  /** Requests reads of an object of the API server until the caches show the object too. */
+  /** Requests reads of an object until the caches show the object too. */
   #watch(object: Known): void {
     if (this.#isCached(object)) return;
     const { uid, namespace } = object.metadata;
@@ -179,7 +174,7 @@ export class AdmissionReads {
     return store.get(namespace, name)?.metadata.uid === uid;
   }
 
-  /** Reads what a request of the channel `lookup` names, then requests a decision. */
+  /** Handles a request of the queue `lookup`: reads an object or a pod, and requests a decision. */
   async read({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const [kind = '', key = ''] = name.split('/');
     const result =
@@ -192,7 +187,7 @@ export class AdmissionReads {
     try {
       await this.#readObject(sandbox, signal);
     } finally {
-      // The write was rejected, whether or not the read succeeds.
+      // The API server has rejected the write, so its assumed outcome is wrong in any case.
       this.#options.cache.notExecuted(sandbox);
     }
   }
@@ -204,7 +199,7 @@ export class AdmissionReads {
     const assumed = cache.assumed(uid);
     const object = assumed?.sandbox ?? this.#unseen.get(uid);
     if (object === undefined) return undefined;
-    // Compared before the read: a write may be executed between the response and the deadline.
+    // The deadline is checked before the read, because a write may be executed after the read.
     const isOver = assumed !== undefined && clock.monotonic() >= assumed.until;
     await this.#readObject(object, signal);
     const known = cache.sandbox(uid);
@@ -216,8 +211,8 @@ export class AdmissionReads {
   }
 
   /**
-   * Stores the API server's version of an object. A cache that has never shown an object may never
-   * report its deletion.
+   * Stores the API server's version of an object, or removes a deleted object. A cache that has
+   * never shown an object may never report its deletion.
    */
   async #readObject(object: Known, signal: AbortSignal): Promise<void> {
     const { client, cache } = this.#options;
@@ -240,7 +235,7 @@ export class AdmissionReads {
     else cache.forgetQuota(object);
   }
 
-  /** Makes the next read of a pod due at once where a slot waits for its deletion. */
+  /** Makes the next read of a deleted pod due at once, if the pod keeps a slot taken. */
   podDeleted({ metadata: { namespace = '', name } }: CachedPod): void {
     const { cache, channels } = this.#options;
     if (cache.orphanedBy(namespace, name).length === 0) return;
@@ -251,8 +246,8 @@ export class AdmissionReads {
   }
 
   /**
-   * Reads the pod of deleted sandboxes when a read is due, and frees their slots once the pod is
-   * gone. The cache of pods decides when.
+   * Frees the slots of deleted sandboxes once the API server has no pod of them. The first call
+   * sends no read if the pod cache still shows their pod.
    */
   async readPod(namespace: string, name: string, signal: AbortSignal): Promise<Result> {
     const { client, cache, clock, podCreations, stores } = this.#options;
@@ -266,7 +261,7 @@ export class AdmissionReads {
     const last = this.#podReads.get(key);
     const dueInMs = last === undefined ? 0 : last.at + last.intervalMs - now;
     if (dueInMs > 0) return { requeueAfterMs: dueInMs };
-    // Read first: a creation in flight may be executed after the read of the pod.
+    // This is checked before the read, because a pod in creation may appear right after the read.
     const settled = orphaned.filter(({ metadata }) => podCreations.unsettledMs(metadata.uid) === 0);
     if (settled.length === 0) return { requeueAfterMs: rereadDelayMs };
     const cachedOwners = last === undefined ? ownersOf(stores.pods.get(namespace, name)) : [];

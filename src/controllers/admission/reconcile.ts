@@ -29,24 +29,24 @@ export interface AdmissionReconcilerOptions extends RecordingNeeds {
 }
 
 /**
- * Whether further decisions may follow while the write of a decision is in flight. A newcomer that
- * waits or is rejected keeps its position, and counts against `maxSandboxes`, until the write is
- * answered.
+ * Whether the next decision may be made while the write of this one is in flight. A sandbox that
+ * waits or is rejected keeps its position in the queue, and counts against `maxSandboxes`, until
+ * the API server has answered the write.
  */
 const isAssumed = ({ kind }: Decision): boolean =>
   kind !== 'wait' && kind !== 'reject' && kind !== 'fail';
 
-/** Maximum writes of one namespace that wait for an answer at once. */
+/** Maximum writes of one namespace that wait for a response at once. */
 const maxInFlight = 32;
-/** Milliseconds after which a reconcile makes no more decisions, for the turn of others. */
+/** Milliseconds after which a reconcile stops to decide, because other namespaces wait. */
 const turnMs = 250;
 
 /**
- * The only writer of the condition Admitted, which grants slots to sandboxes. One worker handles
- * one namespace at a time, so that no two decisions are concurrent. Decisions are made in order,
- * and their writes are in flight together: like a pod that kube-scheduler assumes, a sandbox counts
- * with the outcome of its write from the moment when the write is sent. Nothing is planned in
- * memory alone, so a new leader decides anew after a crash.
+ * The only writer of the condition Admitted, which grants slots to sandboxes. One worker handles a
+ * namespace at a time, so that no two decisions are concurrent. Decisions are made in order, and
+ * their writes are in flight together: like a pod that kube-scheduler assumes, a sandbox counts
+ * with the outcome of its write from the moment when the write is sent. No plan exists in memory
+ * alone, so a new leader can decide anew after a crash.
  */
 export class AdmissionReconciler {
   readonly #options: AdmissionReconcilerOptions;
@@ -83,7 +83,7 @@ export class AdmissionReconciler {
     await Promise.all(inFlight);
     if (failures.length > 0) throw failures[0];
     if (clock.monotonic() >= endsAt) return { requeueAfterMs: 1 };
-    // The time is that of the last decision: what has become due since then is due at once.
+    // The delay counts from the last decision. Events that became due since then are due at once.
     const dueAt = Math.min(wakeAt(cache.snapshot(namespace), now), cache.rulesChangeAt(namespace));
     return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - cache.now()) };
   }
@@ -96,7 +96,7 @@ export class AdmissionReconciler {
     return decision;
   }
 
-  /** Writes a decision and stores the outcome in the cache. Rejects if it was not executed. */
+  /** Writes a decision, and caches the outcome. Throws if the write was not executed. */
   async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { cache } = this.#options;
     const { sandbox } = decision.slot;
@@ -163,7 +163,7 @@ export class AdmissionReconciler {
       });
     }
     for (const { about, reason, message: text } of eventsOf(decision, message)) {
-      // Events of a sandbox are recorded on its conversations, or on itself without any.
+      // Events go to the conversations in the sandbox, or to the sandbox if there are none.
       const inIt = cache.conversationsOf(about.sandbox);
       for (const object of inIt.length > 0 ? inIt : [about.sandbox])
         events.record(object, { type: 'Normal', reason, message: text });
@@ -180,8 +180,8 @@ interface DecisionEvent {
 const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /**
- * The Events of a decision; an eviction has one for the victim and one for the preemptor. `message`
- * is the message of the condition Admitted.
+ * The Events of a decision; an eviction has one for the evicted sandbox and one for the sandbox
+ * that gets the slot. `message` is the message of the condition Admitted.
  */
 export function eventsOf(decision: Decision, message: string): readonly DecisionEvent[] {
   const { slot: about } = decision;

@@ -11,17 +11,17 @@ import { ElapsedTimes } from '../elapsed-times.ts';
 export interface SandboxClassifierOptions {
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   readonly clock: Clock;
-  /** Difference between the clock that ages are measured by and the monotonic clock. */
+  /** Wall clock minus monotonic clock when the process began, in milliseconds. */
   readonly offsetMs: number;
 }
 
 /** Maximum deleted conversations in memory. Garbage collection removes their sandboxes soon. */
 const maxRemembered = 20_000;
 
-/** A conversation in the owner references. Undefined: no cache has shown it, or its deletion. */
+/** A conversation in an owner reference; undefined if the caches do not know the object. */
 type ReferencedConversation = CachedConversation | 'deleted' | undefined;
 
-/** Collects the facts from the caches by which a sandbox is classified. */
+/** Collects the facts by which `classify` computes the slot of a sandbox. */
 export class SandboxClassifier {
   readonly #options: SandboxClassifierOptions;
   readonly #elapsed: ElapsedTimes;
@@ -32,7 +32,7 @@ export class SandboxClassifier {
     this.#elapsed = new ElapsedTimes(options);
   }
 
-  /** Records a deleted conversation: a sandbox that was made for it has no start any more. */
+  /** Records a deleted conversation, which starts no more work in the sandbox made for it. */
   forgetConversation({ metadata: { uid } }: CachedConversation): void {
     this.#deleted.set(uid, true);
   }
@@ -44,7 +44,7 @@ export class SandboxClassifier {
     return classify({
       sandbox,
       conversations: this.conversationsOf(sandbox, referenced),
-      // A conversation that the cache does not show may exist, because the cache may lag.
+      // A conversation that the cache lacks may exist, because the cache may lag.
       unknownStart: referenced.includes(undefined),
       orphaned: referenced.length > 0 && referenced.every(isGone),
       hasForeignReferences: referenced.length === 0,
@@ -55,8 +55,8 @@ export class SandboxClassifier {
   }
 
   /**
-   * The conversations of the owner in a sandbox, and those of its owner references, which may not
-   * have its name yet.
+   * The conversations whose status names the sandbox, and those of its owner references, whose
+   * status may not name the sandbox yet.
    */
   conversationsOf(
     sandbox: Sandbox,
@@ -74,7 +74,7 @@ export class SandboxClassifier {
     return [...found.values()];
   }
 
-  /** The conversations in the owner references of a sandbox that have the same owner. */
+  /** The conversations of the sandbox's owner among its owner references. */
   #referencedConversations(sandbox: Sandbox): readonly ReferencedConversation[] {
     return conversationReferencesOf(sandbox).flatMap(
       ({ uid, name }): readonly ReferencedConversation[] => {

@@ -19,7 +19,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 
 export interface StoredLimitsOptions {
   readonly snapshot: (namespace: string) => Snapshot;
-  /** Requests new statuses of the quotas of an owner, by default after a short delay. */
+  /** Requests new statuses of an owner's quotas, by default after a short delay. */
   readonly onChange: (namespace: string, owner: string, delayMs?: number) => void;
 }
 
@@ -33,14 +33,14 @@ type Counts = Pick<
   'conversations' | 'storedBytes' | 'sandboxes'
 >;
 
-/** Delay after a change of stored bytes alone: each status write of an agent is such a change. */
+/** Delay after a change of the stored bytes alone, which each status write of an agent causes. */
 const storedBytesDelayMs = 30_000;
 
 const nameOf = ({ name }: Owner): string => name;
 
 /**
- * Applies the limits of quotas on stored objects to conversations that the gateway has not checked:
- * the newest conversations beyond a limit are rejected.
+ * Enforces the limits of quotas on stored objects for conversations that the gateway has not
+ * checked: it rejects the newest conversations beyond a limit.
  */
 export class StoredLimits {
   readonly #options: StoredLimitsOptions;
@@ -73,7 +73,7 @@ export class StoredLimits {
     this.#change(conversation, (ledger) => ledger.removeConversation(conversation.metadata.uid));
   }
 
-  /** Records that the next slot of this warm sandbox belongs to the claiming conversation. */
+  /** Records which conversation claims a warm sandbox, until the claim is stored. */
   claimed({ metadata }: Sandbox, conversation: CachedConversation): void {
     this.#claims.set(metadata.uid, conversation.metadata.uid);
   }
@@ -81,7 +81,7 @@ export class StoredLimits {
   slotChanged(slot: Slot, { isGone }: { readonly isGone: boolean }): void {
     const { sandbox, owner, warmSandbox } = slot;
     const { namespace, uid } = sandbox.metadata;
-    // An orphaned slot has a pod and no sandbox.
+    // The slot is that of a deleted sandbox whose pod may still exist.
     if (slot.uid !== uid) return;
     if (isGone || warmSandbox) this.#claims.delete(uid);
     const madeFor = madeForReferenceOf(sandbox)?.uid ?? this.#claims.get(uid);
@@ -91,7 +91,7 @@ export class StoredLimits {
     });
   }
 
-  /** The reason why the start of a conversation is rejected; stays the same until it is stored. */
+  /** The reason why a start is rejected; it stays the same until the conversation stores it. */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
     const { caps } = this.#options.snapshot(namespace);
@@ -109,7 +109,7 @@ export class StoredLimits {
     const snapshot = this.#options.snapshot(namespace);
     const ledger = this.#ledger(namespace);
     const stored = (total: keyof Totals, owner?: string): number => {
-      // The ledger also counts the sandboxes that starts are going to create.
+      // The ledger also counts the sandboxes that starts in progress are going to create.
       if (total === 'sandboxes')
         return (owner === undefined ? snapshot.all : snapshot.owner(owner))?.load.stored ?? 0;
       return (owner === undefined ? ledger.all : ledger.of(owner))[total];
@@ -126,7 +126,7 @@ export class StoredLimits {
     return Object.fromEntries(counts);
   }
 
-  /** Changes the ledger, and requests the statuses of quotas whose use may have changed. */
+  /** Changes the ledger, and enqueues a status update of the quotas whose use may have changed. */
   #change<T>(conversation: CachedConversation, change: (ledger: Ledger) => T): T {
     const { namespace } = conversation.metadata;
     const { owner } = conversation.spec;
@@ -143,7 +143,7 @@ export class StoredLimits {
     return result;
   }
 
-  /** Changes the ledger of a namespace, which exists while something is stored. */
+  /** Changes the ledger of a namespace, and deletes an empty one. */
   #changeIn<T>(namespace: string, change: (ledger: Ledger) => T): T {
     const ledger = this.#ledger(namespace);
     const result = change(ledger);

@@ -1,8 +1,8 @@
 import type { Clock } from '@conversation-operator/base/clock';
 
 /**
- * A signal that is aborted with the given signal, or after `delayMs` of the process's `Clock`. The
- * caller calls `cancel` once the signal is no longer needed; `abort` aborts at once.
+ * A signal that is aborted together with the given one, or after `delayMs` of the clock. The caller
+ * calls `cancel` once the signal is not needed any more. `abort` aborts the signal at once.
  */
 export function abortedAfter(
   clock: Clock,

@@ -9,18 +9,20 @@ export interface PollBulkheadOptions {
   readonly clock: Clock;
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  /** Maximum concurrent polls of agents that should answer soon (quick permits). Default 64. */
+  /** Maximum concurrent polls in their first `quickMs` (quick permits). Default 64. */
   readonly quick?: number;
-  /** Maximum concurrent polls of slow agents (slow permits). Default 64. */
+  /**
+   * Maximum concurrent polls after `quickMs` or of unresponsive agents (slow permits). Default 64.
+   */
   readonly slow?: number;
-  /** Whether a poll waits for a quick permit, rather than fails at once. Default true. */
+  /** Whether a poll waits for a quick permit, instead of a failure at once. Default true. */
   readonly waits?: boolean;
-  /** Maximum delay before the next poll of an agent that does not answer. Default 15,000. */
+  /** Maximum delay in milliseconds before an unresponsive agent is polled again. Default 15,000. */
   readonly maxDelayMs?: number;
 }
 
 export interface PollTarget {
-  /** Container of the agent. A new container starts without failures. */
+  /** Key of the agent's container. A new container starts without failures. */
   readonly agent: string;
   /** Owner whose share of the permits the poll uses. */
   readonly owner: string;
@@ -38,7 +40,7 @@ export type PollResult<T> = { readonly answer: T; readonly beganAt: number } | U
 interface Failures {
   readonly failures: number;
   readonly nextAt: number;
-  /** Whether the agent did not answer the last call at all. */
+  /** Whether the last call got no answer at all. */
   readonly isUnresponsive: boolean;
   isPolling: boolean;
 }
@@ -46,31 +48,30 @@ interface Failures {
 /** Maximum time in which a poll holds a quick permit. An agent usually answers in 20 ms. */
 const quickMs = 500;
 const quickTimeoutMs = 3_000;
-/** Timeout of a poll of an agent that did not answer the last call. */
 const slowTimeoutMs = 10_000;
 /** Delay before the next poll after a poll that got no permit. */
 const fullRetryMs = 1_000;
-/** Maximum wait for a quick permit: longer than 1,000 newly unresponsive agents hold them. */
+/** Maximum wait for a quick permit. 1,000 newly unresponsive agents hold the permits for less. */
 const maxWaitMs = 30_000;
-/** Maximum waiting polls: more than the workers that could wait. */
+/** Maximum waiting polls, which is more than the number of workers. */
 const maxWaiting = 4_096;
-/** Maximum agents in memory. */
+/** Maximum agents whose failures are remembered. */
 const maxRemembered = 20_000;
 
 class BulkheadFull extends Error {
   override readonly name = 'BulkheadFull';
 }
 
-/** Whether an error means that the agent did not answer at all. */
+/** Whether an error means that the agent sent no answer at all. */
 export const isUnanswered = ({ status, code }: AgentError): boolean =>
   status === undefined && code !== 'malformed';
 
 /**
  * A bulkhead for the polls of agents, so that many unresponsive agents do not delay the polls of
- * others. A poll holds a quick permit for half a second at most, then a slow permit or none. An
- * agent that did not answer the last call is polled with a slow permit only, one poll at a time and
- * with growing delays. An owner holds at most a quarter of the permits of each kind, and waiting
- * owners are served round robin.
+ * other agents. A poll holds a quick permit for at most half a second. After that the poll needs a
+ * slow permit, or ends. An agent that did not answer the last call is polled with a slow permit
+ * only, by one poll at a time and with growing delays. An owner holds at most a quarter of the
+ * permits of each kind, and waiting owners are served round robin.
  */
 export class PollBulkhead {
   readonly #clock: Clock;
@@ -102,7 +103,7 @@ export class PollBulkhead {
     return this.#quick.inUse + this.#slow.inUse;
   }
 
-  /** Calls the agent. Throws errors other than `AgentError`, and when the signal is aborted. */
+  /** Calls the agent. Throws if the signal is aborted, and for errors other than `AgentError`. */
   async poll<T>(
     { agent, owner }: PollTarget,
     call: (signal: AbortSignal) => Promise<T>,
@@ -186,7 +187,7 @@ export class PollBulkhead {
     return this.#failures.get(agent)?.isUnresponsive === true;
   }
 
-  /** Records a failure of a poll, or of a call after it. Returns the ms until the next poll. */
+  /** Records a failed poll, or a failed call after one. Returns the ms until the next poll. */
   recordFailure(agent: string, error: AgentError): number {
     const failures = (this.#failures.get(agent)?.failures ?? 0) + 1;
     const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);
@@ -199,7 +200,7 @@ export class PollBulkhead {
     return delayMs;
   }
 
-  /** Makes the next poll due now, because the agent has just sent a notification. */
+  /** Makes the next poll due now, because the agent has just sent a webhook. */
   retryNow(agent: string): void {
     const known = this.#failures.get(agent);
     if (known !== undefined)

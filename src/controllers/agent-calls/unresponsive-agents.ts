@@ -4,8 +4,8 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 export interface UnresponsiveAgentsOptions {
   readonly clock: Clock;
   /**
-   * Milliseconds without an answer after which an agent is unresponsive. Default 60,000: a busy
-   * agent stalls for seconds.
+   * Minimum milliseconds without an answer that make an agent unresponsive. A busy agent may take
+   * seconds to answer. Default 60,000.
    */
   readonly boundMs?: number;
 }
@@ -16,12 +16,12 @@ interface Failing {
   isReported: boolean;
 }
 
-/** Maximum agents in memory: a call may fail after the end of its sandbox. */
+/** Maximum agents in memory, including those of deleted sandboxes. */
 const maxRemembered = 10_000;
 
 /**
- * Records since when agents do not answer, by the UID of their sandbox, or since when reports about
- * conversations are malformed. The record is in memory only; a new process starts from zero.
+ * Records since when each agent does not answer (by the UID of its sandbox), and since when reports
+ * about a conversation are malformed. The record is in memory only: a new process begins a new one.
  */
 export class UnresponsiveAgents {
   readonly #clock: Clock;
@@ -33,7 +33,7 @@ export class UnresponsiveAgents {
     this.#boundMs = boundMs;
   }
 
-  /** Records a failure. Returns true once, with the first failure after the bound. */
+  /** Records a failure. Returns true only for the first failure after `boundMs`. */
   recordFailure(key: string): boolean {
     const failing = this.#failing.get(key) ?? { since: this.#clock.monotonic(), isReported: false };
     this.#failing.set(key, failing);
@@ -42,7 +42,7 @@ export class UnresponsiveAgents {
     return true;
   }
 
-  /** Forgets the failures of an agent that has answered, or is no longer called. */
+  /** Forgets the failures of an agent that has answered or gets no more calls. */
   forget(key: string): void {
     this.#failing.delete(key);
   }

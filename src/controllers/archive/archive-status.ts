@@ -55,12 +55,12 @@ const isGood = (reason: ArchiveReason): boolean =>
 const archivedUpdate = (reason: ArchiveReason): ConditionUpdate =>
   conditionUpdate(archivedCondition, isGood(reason), reason, messages[reason]);
 
-/** Type of the condition of a SandboxTemplate; absent unless a sweep was ever stopped. */
+/** Condition of a SandboxTemplate, which is absent unless a sweep has found too many orphans. */
 export const archivesSweptCondition = 'ArchivesSwept';
-/** Reason of the condition, and of the Event, of a sweep that deletes nothing. */
+/** Reason of the condition and of the Event when a sweep deletes nothing. */
 export const tooManyOrphans = 'TooManyOrphans';
 
-/** The condition of a sweep; `stop` is present where too many archives are orphans. */
+/** The condition after a sweep; `stop` is present if too many archives have no Conversation. */
 export const sweptUpdate = (
   stop: { readonly orphans: number; readonly archives: number } | undefined,
 ): ConditionUpdate =>
@@ -93,7 +93,7 @@ export function reasonOf(error: unknown): ArchiveFailure | undefined {
 }
 
 export interface ArchiveChange {
-  /** New value of `status.archive`. Absent: it stays. */
+  /** New value of `status.archive`; absent: the value does not change. */
   readonly archive?: ArchiveStatus | undefined;
   readonly reason?: ArchiveReason | undefined;
 }
@@ -101,17 +101,17 @@ export interface ArchiveChange {
 export interface ArchiveStatusOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
-  /** Called with each version that is read or stored, from which the next attempt has to start. */
+  /** Called with each version that is read or stored. */
   readonly observe?: (conversation: CachedConversation) => void;
 }
 
-/** Maximum attempts after conflicts with other status writers, which write once per second. */
+/** Maximum attempts after conflicts with other status writers, which write once a second. */
 const maxAttempts = 5;
 
 /**
- * Stores `status.archive`, unless another writer has stored another head since `known` was read, or
- * the archive has expired since. Returns the conversation as stored, or unchanged where nothing
- * differs; undefined when another head is stored or the conversation is gone.
+ * Stores `status.archive`, unless its `head` differs from that of `known`, or the archive has
+ * expired since. Returns the stored conversation, or the given one if nothing changes. Returns
+ * undefined if another `head` is stored or the conversation is deleted.
  */
 export async function storeArchiveStatus(
   { client, clock, observe = () => undefined }: ArchiveStatusOptions,
@@ -161,8 +161,8 @@ export async function storeArchiveStatus(
 }
 
 /**
- * Whether two heads belong to one archive. Between two states without a head an archive may have
- * existed, whose expiry deletes the objects of the first state.
+ * Whether two states belong to one archive. An archive may have existed between two states without
+ * a `head`: its expiry, which `expiredTime` shows, deletes the objects of the first state.
  */
 const isSameArchive = (one: ArchiveStatus | undefined, other: ArchiveStatus | undefined): boolean =>
   one?.head === other?.head && one?.expiredTime === other?.expiredTime;

@@ -44,7 +44,7 @@ interface NamespaceUidsOptions {
 
 const maxRemembered = 10_000;
 
-/** The UIDs of namespaces, which identify archives together with the master key. */
+/** Caches the UIDs of namespaces. A namespace UID and a master key identify an installation. */
 export class NamespaceUids {
   readonly #options: NamespaceUidsOptions;
   readonly #known = recentlyUsed<string>(maxRemembered);
@@ -53,14 +53,14 @@ export class NamespaceUids {
     this.#options = options;
   }
 
-  /** The UID as this process has last read it; the first call reads it. */
+  /** The last UID that this process has read; the first call reads it. */
   async of(namespace: string, signal: AbortSignal): Promise<string | undefined> {
     return this.#known.get(namespace) ?? this.read(namespace, signal);
   }
 
   /**
-   * Reads the UID. Undefined: the operator lacks the right, or the namespace is gone. Throws other
-   * errors of the API server.
+   * Reads the UID. Undefined if the operator lacks the permission, or the namespace is deleted.
+   * Throws other errors of the API server.
    */
   async read(namespace: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, logger } = this.#options;
@@ -129,7 +129,7 @@ export interface ArchiverOptions extends CommonNeeds {
   readonly credentials: AgentCredentials;
   readonly namespaceUids: NamespaceUids;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
-  /** Maximum bytes that the owner's quota leaves for the archive. */
+  /** Bytes by which the archive may grow until the owner's quota is reached. */
   readonly ownerBytes: (conversation: CachedConversation) => number;
 }
 
@@ -141,17 +141,17 @@ export interface ArchiveTarget {
 
 export type ArchiveOutcome =
   | { readonly kind: Extension['stoppedBy']; readonly added: number }
-  /** Another writer was faster, or the agent does not answer or does not know the conversation. */
+  /** again: another writer was faster. unknown: the agent gave no answer about the conversation. */
   | { readonly kind: 'again' | 'unknown' }
   | { readonly kind: 'failed'; readonly reason: ArchiveReason };
 
-/** Maximum events of one step, so that other conversations have their turn. */
+/** Maximum events that one step archives, so that other conversations proceed. */
 const maxEventsAtOnce = 2_000;
 
 export class Archiver {
   readonly #options: ArchiverOptions;
   readonly #newest: NewestStore<CachedConversation>;
-  /** The step in progress for each conversation, by UID, and the function that aborts it. */
+  /** The step in progress of each conversation, by UID, and the function that aborts it. */
   readonly #underWay = new Map<
     string,
     { readonly ended: Promise<unknown>; readonly giveUp: () => void }
@@ -168,8 +168,8 @@ export class Archiver {
   }
 
   /**
-   * Archives a part of what the agent has, and aborts a step in progress for the same conversation.
-   * Throws only errors that are no fault of agent, store or archive.
+   * Archives a part of the agent's new events, and aborts a step in progress for the same
+   * conversation. Throws only errors that neither the agent, nor the store, nor the archive causes.
    */
   async extend(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
     const { uid } = target.conversation.metadata;
@@ -226,9 +226,9 @@ export class Archiver {
   }
 
   /**
-   * Handles a status whose head does not exist: the cache is outdated, the status is that of a
-   * backup, or the objects were deleted. The archive continues from the newest head in the store,
-   * or starts over with what the agent has.
+   * Handles a status whose `head` does not exist in the store: the cache is outdated, the status
+   * comes from a backup, or the objects were deleted. The archive continues from the newest head in
+   * the store, or starts again with the events that the agent has.
    */
   async #copyAnew(
     target: ArchiveTarget,
@@ -258,8 +258,8 @@ export class Archiver {
   }
 
   /**
-   * The state that the store may still have where the status has no head, or a missing one: a
-   * backup was restored, or the status of an earlier attempt was not stored.
+   * The newest state in the store, for a status without a `head` or with one that does not exist:
+   * the status was restored from a backup, or the status write of an earlier attempt failed.
    */
   #stateInStore(
     { metadata: { namespace, uid }, status }: CachedConversation,
@@ -269,7 +269,7 @@ export class Archiver {
     return newestState(this.#options.archive, { namespace, uid }, expiredTime, signal);
   }
 
-  /** @param base The state that is extended; undefined: the archive begins. */
+  /** @param base The state that is extended; undefined if the archive is new. */
   async #copy(
     target: ArchiveTarget,
     base: ArchiveState | undefined,
@@ -318,10 +318,7 @@ export class Archiver {
     return { kind: stoppedBy, added };
   }
 
-  /**
-   * No reader needs the replaced head any more. A head that stays is deleted at the next pause: a
-   * pause does not wait for a deletion.
-   */
+  /** Deletes a replaced head, which no reader needs. After a failure, the next pause does so. */
   async #deleteHead(
     { metadata: { namespace, uid } }: CachedConversation,
     head: string | undefined,
@@ -367,7 +364,7 @@ const isShown = ({ status }: CachedConversation, reason: ArchiveReason): boolean
     (condition) => condition.type === 'Archived' && condition.reason === reason,
   ) === true;
 
-/** The new status; without a new head that of the base, where the status does not name it. */
+/** The status after a step. A step that adds nothing may still store the `head` of its base. */
 function changeOf(
   {
     conversation: { status },

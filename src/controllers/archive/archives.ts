@@ -24,7 +24,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { capsOf, quotaCaps } from '../../quota/caps.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
 
-/** The stored bytes of the archives of each owner, and of each namespace. */
+/** Sums the stored bytes of archives by owner and by namespace. */
 export class OwnerBytes {
   readonly #quotas: Stores['quotas'];
   readonly #known = new Map<
@@ -54,7 +54,7 @@ export class OwnerBytes {
     this.#add(known.shares, -known.bytes);
   }
 
-  /** Further bytes that the quotas leave to a conversation; Infinity: no limit. */
+  /** Bytes by which a conversation's archive may grow under the quotas; Infinity: no limit. */
   leftFor(conversation: CachedConversation): number {
     const { namespace } = conversation.metadata;
     const quotas = this.#quotas.list().filter(({ metadata }) => metadata.namespace === namespace);
@@ -204,9 +204,7 @@ export function archiveController(options: ArchiveControllersOptions): Controlle
   };
 }
 
-/**
- * Deletes archives without a conversation, in each namespace that has conversations or templates.
- */
+/** Deletes archives without a conversation, in namespaces with conversations or templates. */
 export function archiveSweepController(
   options: Pick<ArchiveControllersOptions, 'caches' | 'archives'>,
 ): ControllerSpec {
@@ -227,5 +225,5 @@ export function archiveSweepController(
   };
 }
 
-/** Delay before the first sweep of a process, and after the next conversation, in milliseconds. */
+/** Delay in milliseconds of the first sweep, and of a sweep after a new conversation. */
 const sweepDelayMs = 60_000;

@@ -23,27 +23,27 @@ import { ElapsedTimes } from '../elapsed-times.ts';
 import type { Archiver, ArchiveWriting } from './archiver.ts';
 import { ArchiveReason, reasonOf } from './archive-status.ts';
 
-/** Milliseconds between two reads of an agent's log, so that events are archived within 30 s. */
+/** Milliseconds between two reads of an agent's events, so that events are archived within 30 s. */
 export const extendIntervalMs = 28_000;
-/** The same delay after the end of a run, since a sandbox may be deleted then. */
+/** The delay after the end of a run, which is shorter because the sandbox may be deleted then. */
 export const endIntervalMs = 5_000;
 
 interface Entry {
-  /** Monotonic time at which the last read began; absent: this process has not read the log. */
+  /** Monotonic time at which the last read began; absent if this process has read no events. */
   readonly readAt?: number;
-  /** The last report of the agent before that read. */
+  /** The agent's last report before that read. */
   readonly read?: string;
   readonly reported?: string;
   readonly isRunning?: boolean;
   readonly hasEnded?: boolean;
-  /** Whether the first read of a new archive was delayed. */
+  /** Whether `expect` has delayed the first read of a new archive. */
   readonly isNew?: boolean;
 }
 
-/** Schedules the reads of agents' logs. In memory only: a new process reads each log once. */
+/** Schedules the reads of agents' events. In memory only: a new process reads each agent once. */
 export class ArchiveSchedule {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** By the UID of the conversation. */
+  /** Entries by the UID of the conversation. */
   readonly #entries = new Map<string, Entry>();
 
   constructor({ clock }: { readonly clock: Pick<Clock, 'monotonic'> }) {
@@ -51,8 +51,8 @@ export class ArchiveSchedule {
   }
 
   /**
-   * Records a report about a conversation, as a text that differs when the log may have grown.
-   * Returns the milliseconds until a read that this report makes due, if any.
+   * Records an agent's report, a text that changes when the agent may have new events. Returns the
+   * milliseconds until the read that a changed report requires; undefined for an unchanged one.
    */
   observe(uid: string, report: string, isRunning: boolean): number | undefined {
     const entry = this.#entries.get(uid);
@@ -63,8 +63,8 @@ export class ArchiveSchedule {
   }
 
   /**
-   * Delays the first read of a new archive once: right after a start the agent has hardly an event,
-   * and the status would be written for it alone.
+   * Delays the first read of a new archive once: right after a start the agent has hardly any
+   * event, and a read would cause a status write for that event alone.
    */
   expect(uid: string): void {
     const entry = this.#entries.get(uid);
@@ -88,13 +88,13 @@ export class ArchiveSchedule {
     });
   }
 
-  /** Makes the next read due at once, because the last one failed or left something. */
+  /** Makes the next read due at once, because the last one failed or did not read everything. */
   retry(uid: string): void {
     const { readAt: _readAt, ...entry } = this.#entries.get(uid) ?? {};
     this.#entries.set(uid, entry);
   }
 
-  /** Whether the agent has reported something new since the last read began. */
+  /** Whether the agent has sent a new report since the last read began. */
   isBehind(uid: string): boolean {
     const { read, reported } = this.#entries.get(uid) ?? {};
     return reported !== read;
@@ -118,16 +118,16 @@ export interface ArchiveReconcilerOptions {
   readonly enqueue: (request: Request, delayMs?: number) => void;
 }
 
-/** Maximum time of one step, in milliseconds. */
+/** Maximum time of one read of an agent's events, in milliseconds. */
 const stepMs = 60_000;
 const againMs = 1_000;
 const failureBackoff = { baseMs: 5_000, capMs: 60_000, jitter: 0.2 };
-/** Maximum time between two checks of a retention, in milliseconds. */
+/** Maximum time between two checks whether an archive has expired, in milliseconds. */
 const retentionCheckMs = 3_600_000;
 
 /**
- * Copies the events of running agents to archives, and deletes the archives of deleted
- * conversations and those beyond their retention.
+ * Copies the events of running agents to archives. Deletes the archives of deleted conversations,
+ * and those beyond their retention.
  */
 export class ArchiveReconciler {
   readonly #options: ArchiveReconcilerOptions;
@@ -154,9 +154,9 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Handles the deletion of a conversation, whose archive is deleted as well. A deletion that is
-   * only assumed leaves the archive to the sweep: after a restore of the cluster from a backup many
-   * conversations are missing, and their archives are all that is left of them.
+   * Requests the deletion of the archive of a deleted conversation. If the caches only assume the
+   * deletion (`assumed`), the archive is left to `ArchiveSweep`: after a restore of the cluster
+   * many conversations may be missing, and their archives are the only copies.
    */
   forget({ metadata }: CachedConversation, finality: Finality): void {
     this.#schedule.forget(metadata.uid);
@@ -227,7 +227,7 @@ export class ArchiveReconciler {
         this.#schedule.isBehind(uid);
       return grows ? { requeueAfterMs: this.#schedule.waitMs(uid) } : undefined;
     } catch (error) {
-      // The caller retries soon, and no wait for the next read may delay the retry.
+      // Makes the next read due at once, because the caller retries soon.
       this.#schedule.retry(uid);
       if (!bounded.signal.aborted || signal.aborted) throw error;
       return { requeueAfterMs: extendIntervalMs };
@@ -236,7 +236,7 @@ export class ArchiveReconciler {
     }
   }
 
-  /** Deletes the archives of conversations that had this name. */
+  /** Deletes the archives of deleted conversations with this name. */
   async #removeDeleted({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const key = `${namespace}/${name}`;
     const { archive, metrics, logger } = this.#options;
@@ -255,7 +255,7 @@ export class ArchiveReconciler {
     return undefined;
   }
 
-  /** Deletes an archive beyond its retention. Only the archive of a sandbox at rest expires. */
+  /** Deletes an archive beyond its retention, unless the agent of the conversation runs. */
   async #expire(conversation: CachedConversation, signal: AbortSignal): Promise<Result> {
     const { stores, clock } = this.#options;
     const { metadata, spec, status } = conversation;
@@ -280,8 +280,8 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Stores the newest head of the store in a status that names no existing head. Such a status is
-   * that of a backup and does not know when the archive last grew, so its retention starts over.
+   * Stores the newest head of the store in a status whose `head` does not exist. Such a status
+   * comes from a backup without the last change's time, so the archive's retention starts again.
    */
   async #adopted(
     conversation: CachedConversation,
@@ -309,8 +309,8 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Deletes what is stored of an expired archive, including what an earlier attempt left behind
-   * when its process ended or the store failed.
+   * Deletes all objects of an expired archive, including those that remain of an earlier attempt
+   * whose process ended or whose store failed.
    */
   async #removeExpired(conversation: CachedConversation, signal: AbortSignal): Promise<Result> {
     const { archiver, archive, clock, metrics, logger } = this.#options;
@@ -327,7 +327,7 @@ export class ArchiveReconciler {
         if (newest !== undefined) return newest;
       }
       // The keys that are listed before this write belong to the expired archive alone: a new
-      // archive uses new names, and a writer that started earlier can not store its head.
+      // archive uses new names, and a writer that started earlier can not store its `head`.
       const change = {
         archive: { events: 0, bytes: 0, expiredTime },
         reason: ArchiveReason.expired,
@@ -342,7 +342,7 @@ export class ArchiveReconciler {
       if (reason === undefined) throw error;
       logger.warn('An expired archive could not be deleted', { conversation: name, error });
       if (reason !== ArchiveReason.damaged) return { requeueAfterMs: failureBackoff.capMs };
-      // Only a person can repair a head that no key opens.
+      // Only a person can repair a head that no known key decrypts.
       await archiver.record(conversation, { reason }, signal);
       return { requeueAfterMs: retentionCheckMs };
     }

@@ -24,11 +24,11 @@ import {
 } from './archiver.ts';
 import { ArchiveReason } from './archive-status.ts';
 
-/** Archives what an agent has before its pod ends. */
+/** Completes the archives of a sandbox before its pod is deleted. */
 export interface SandboxArchives {
   /**
-   * Archives everything that the agent has when the call begins. Always ends in time; what is
-   * missing then stays on the volume.
+   * Archives all events that the agent has when the call begins. The call ends within `maxMs`;
+   * events that are not archived by then stay on the volume.
    */
   seal(sandbox: Sandbox, endpoint: AgentEndpoint, options: SealOptions): Promise<void>;
 }
@@ -49,23 +49,23 @@ export interface SandboxSealOptions {
   readonly archive: ArchiveWriting;
   readonly archiver: Archiver;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
-  /** Whether the last request to the store has recently failed. */
+  /** Whether the last request to the store failed a short time ago. */
   readonly isStoreFailing: () => boolean;
 }
 
 interface Sealing {
   readonly target: Omit<ArchiveTarget, 'conversation'>;
   readonly isLast: boolean;
-  /** Aborted when the time of the call is over. */
+  /** Aborted at the end of `maxMs`. */
   readonly bounded: AbortSignal;
   readonly signal: AbortSignal;
-  /** The files of the sandbox; undefined where the agent can not list them in time. */
+  /** The files of the sandbox; undefined if the agent can not list them in time. */
   readonly snapshot: Promise<WorkspaceSnapshot | undefined>;
 }
 
-/** Maximum time of a pause for a store that fails, in milliseconds. */
+/** Maximum time in milliseconds by which a failing store delays a pause. */
 const failingStoreMs = 1_000;
-/** Maximum time of a pause for the snapshot of files, in milliseconds. */
+/** Maximum time in milliseconds by which the snapshot of files delays a pause. */
 const snapshotMs = 3_000;
 const maxAttempts = 3;
 
@@ -95,7 +95,7 @@ export class SandboxSeal implements SandboxArchives {
     const target = { sandbox, endpoint };
     const snapshot =
       isLast && limitMs > 0 ? this.#snapshot(endpoint, conversations, bounded.signal) : undefined;
-    // A call that ends early does not wait for the snapshot.
+    // This prevents an unhandled rejection if the call ends before the snapshot does.
     snapshot?.catch(() => undefined);
     const sealing: Sealing = {
       target,
@@ -105,7 +105,7 @@ export class SandboxSeal implements SandboxArchives {
       snapshot: snapshot ?? Promise.resolve(undefined),
     };
     try {
-      // All of them end within the bound, even where one fails.
+      // All calls end within `maxMs`, even if one of them fails.
       const seals = await Promise.allSettled(
         conversations.map(async (conversation) => {
           const isComplete = await this.#sealOne(conversation, sealing);
@@ -119,12 +119,12 @@ export class SandboxSeal implements SandboxArchives {
     }
   }
 
-  /** Returns whether the archive has everything. */
+  /** Returns whether the archive is complete. */
   async #sealOne(known: CachedConversation, sealing: Sealing): Promise<boolean> {
     const { archiver } = this.#options;
     const { bounded, signal, isLast } = sealing;
     const { namespace, name, uid } = known.metadata;
-    // Another conversation may have the name by now; the events of this agent are not its own.
+    // The name may belong to another conversation by now, which has none of this agent's events.
     const newest = () => {
       const conversation = archiver.conversation(namespace, name);
       return conversation?.metadata.uid === uid ? conversation : known;
@@ -147,7 +147,7 @@ export class SandboxSeal implements SandboxArchives {
     return stored;
   }
 
-  /** Copies until nothing is left. `reported`: the condition explains why something is. */
+  /** Copies all new events. `reported`: the condition Archived explains what is missing. */
   async #copyAll(
     newest: () => CachedConversation,
     { target, bounded, signal }: Sealing,
@@ -210,7 +210,7 @@ export class SandboxSeal implements SandboxArchives {
     }
   }
 
-  /** Deletes the previous snapshot, and the heads that processes have left behind. */
+  /** Deletes the previous snapshot of files, and heads that no status names. */
   async #deleteReplaced(
     { metadata, status }: CachedConversation,
     before: string | undefined,
@@ -228,13 +228,13 @@ export class SandboxSeal implements SandboxArchives {
         if (old.length > 0) await store.delete(old, { signal });
       }
     } catch (error) {
-      // The archive is complete nevertheless.
+      // The archive is complete even if this deletion fails.
       if (!(error instanceof StoreError) && !signal.aborted) throw error;
     }
   }
 }
 
-/** Whether a head has fewer events, or as many; such a head never becomes the current one. */
+/** Whether a head has at most as many events; such a head never becomes the current one. */
 const isOlder = (name: string, current: string): boolean =>
   name !== current && (positionOf(name) ?? Infinity) <= (positionOf(current) ?? 0);
 

@@ -26,39 +26,39 @@ export interface ArchiveSweepOptions extends RecordingNeeds {
 
 export interface SweepLimits {
   /**
-   * Maximum share of orphans among the archives of a namespace; 0.1 by default. A higher share
+   * Maximum share of archives without a Conversation in a namespace; 0.1 by default. A higher share
    * means that Conversations are missing: the cluster was restored from a backup, or is a copy of
-   * another one.
+   * another cluster.
    */
   readonly maxOrphanShare: number;
 }
 
 const sweepIntervalMs = 3_600_000;
 const retryMs = 60_000;
-/** Minimum time for which this process has seen an archive without its Conversation. */
+/** Minimum time in milliseconds that an archive has no Conversation before it is deleted. */
 const orphanedForMs = 86_400_000;
 const maxForeign = 10_000;
 
 interface Found {
-  /** UIDs of archives without a Conversation, except those of other installations. */
+  /** UIDs of this installation's archives without a Conversation. */
   readonly orphans: readonly string[];
-  /** UIDs of orphans that have been orphans long enough to be deleted. */
+  /** UIDs of the orphans that have been orphans for `orphanedForMs`. */
   readonly ripe: readonly string[];
   /** Number of archives with a Conversation. */
   readonly used: number;
 }
 
 /**
- * Deletes archives whose conversation was deleted while no operator saw it. The archives of a
- * namespace are listed before its conversations: each was written for a conversation that existed,
- * and a deleted UID only comes back with a backup. For that reason the sweep waits a day, and
- * deletes nothing where many archives become orphans at the same time.
+ * Deletes archives whose conversation was deleted while no operator watched. The archives of a
+ * namespace are listed before its conversations. Each archive was written for a conversation that
+ * existed, and a deleted UID returns only with a restored backup. For this reason the sweep waits a
+ * day, and deletes nothing if many archives become orphans at the same time.
  */
 export class ArchiveSweep {
   readonly #options: ArchiveSweepOptions;
-  /** UIDs of archives that the log has already named. */
+  /** UIDs of other installations' archives that the log has already named. */
   readonly #foreign = new Set<string>();
-  /** Origins of the archives without a Conversation, by namespace and UID. */
+  /** For how long each archive has had no Conversation, by namespace and UID. */
   readonly #orphans: ElapsedTimes;
   /** Monotonic time of the last sweep, by namespace. */
   readonly #sweptAt = new Map<string, number>();
@@ -142,7 +142,7 @@ export class ArchiveSweep {
     return { orphans, ripe, used: archived.length - missing.length };
   }
 
-  /** Reports on the templates of a namespace whether its archives are swept. */
+  /** Reports on the templates of a namespace whether the sweep deletes archives. */
   async #show(
     namespace: string,
     stop: { readonly orphans: number; readonly archives: number } | undefined,
@@ -167,7 +167,7 @@ export class ArchiveSweep {
     const { client, clock } = this.#options;
     const { metadata, status } = template;
     const shown = findCondition(status?.conditions, archivesSweptCondition);
-    // Nothing is written for a namespace whose sweeps were never stopped.
+    // A namespace whose sweeps were never stopped gets no condition.
     if (shown === undefined ? update.status === 'True' : shown.message === update.message) return;
     const { generation } = metadata;
     const conditions = setConditions(status?.conditions, [update], generation, isoTime(clock));
@@ -178,7 +178,7 @@ export class ArchiveSweep {
         { signal, from: status },
       );
     } catch (error) {
-      // The next sweep reports it.
+      // The next sweep writes the condition again.
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
   }

@@ -9,10 +9,10 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { OwnerSettingsReader } from './owner-settings.ts';
 import { StartErrorCode, StartFailure } from './start/stage.ts';
 
-/** Maximum length of a text of the agent in the status, in characters. */
+/** Maximum length of a text of the agent that users see, in characters. */
 const maxDetailLength = 2048;
 
-/** Settings of the agent for a conversation, with a secret: the API key of the model. */
+/** Settings of the agent for a conversation. `llm` contains a secret, the model's API key. */
 export type AgentConfiguration = Pick<
   NewAgentConversation,
   'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'
@@ -29,9 +29,9 @@ export interface AgentConfigurationsOptions {
 }
 
 /**
- * Settings of agents: those that the conversation chooses, else those of its template. Only the
- * template names the address of the model and the key, because another address would receive the
- * key of the platform.
+ * Determines the settings of agents: the choices of the conversation, else those of its template.
+ * Only the template names the URL of the model and the credential, because another URL would
+ * receive the API key of the platform.
  */
 export class AgentConfigurations {
   readonly #options: AgentConfigurationsOptions;
@@ -66,7 +66,7 @@ export class AgentConfigurations {
     };
   }
 
-  /** The model with its current key; undefined without a key, and for a model no longer allowed. */
+  /** The model with its current API key; undefined without a key, or for a forbidden model. */
   async llmWithKey(
     conversation: Configured,
   ): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
@@ -78,7 +78,7 @@ export class AgentConfigurations {
     return llm === undefined || apiKey === undefined ? undefined : { ...llm, apiKey };
   }
 
-  /** Removes the key from a text of the agent: hosts of models repeat a key that they reject. */
+  /** Removes the API key from a text of the agent: model APIs repeat a key that they reject. */
   async shown(
     text: string,
     conversation: Configured,
@@ -88,7 +88,7 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /** The secrets that no text of the agent may show: the model's key, and the owner's. */
+  /** The secrets that no text of the agent may show: the model's API key, and the owner's. */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
     signal: AbortSignal,

@@ -46,14 +46,14 @@ export interface ConversationsOptions extends RecordingNeeds {
   readonly agent: AgentClient;
   readonly credentials: AgentCredentials;
   readonly gitHosts: GitHosts;
-  /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
+  /** URL of the gateway for sandboxes of `namespace`. Absent: they can not reach the gateway. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
   /** Default: 10 min for a clone and for the set-up script, 10 GiB for a repository. */
   readonly preparation?: Partial<PreparationLimits> | undefined;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
   readonly unresponsiveAgents: UnresponsiveAgents;
-  /** Called once for a sandbox whose agent is unresponsive. */
+  /** Called once for a sandbox whose agent has not answered any call for a minute. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
   readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
   /** Absent: no limit rejects any start. */
@@ -68,7 +68,6 @@ const defaultLimits: PreparationLimits = {
   maxRepositoryMebibytes: 10_240,
 };
 
-/** Creates the reconciler of conversations, and the parts that it shares with the start. */
 export function createConversations(options: ConversationsOptions): ConversationReconciler {
   const {
     client,
@@ -133,13 +132,13 @@ export function createConversations(options: ConversationsOptions): Conversation
   return new ConversationReconciler({ client, clock, stores, start, following, poller, writer });
 }
 
-/** Delay before a conversation is reconciled on which the other controller still works. */
+/** Delay before the reconcile of a conversation that the other controller still reconciles. */
 const busyDelayMs = 100;
 
 /**
- * Whether an update of a conversation is an event. After the start only the operator writes the
- * status, and polls of the agent have a schedule of their own. The status of the sandbox is an
- * event nevertheless, because it may come from a stale cache.
+ * Whether an update of a conversation causes a reconcile. After the start, most changes of the
+ * status do not: only the operator writes the status, and polls have their own schedule. A change
+ * of `sandboxStatus` does, because the operator may have copied it from a stale cache.
  */
 const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
@@ -158,9 +157,9 @@ export interface ConversationControllersOptions {
 }
 
 /**
- * One of two controllers with the same reconcile function. `start` handles a conversation until its
- * start is over, and `status` after that, so that long starts delay no status. The event that ends
- * the start reaches both, and each drops the requests of the other.
+ * Returns one of two controllers with the same reconcile function. `conversation` handles a
+ * conversation until its start is over, and `status` afterwards, so that long starts delay no
+ * updates of a status. Each controller drops requests for conversations of the other.
  */
 function conversationController(
   name: 'conversation' | 'status',
@@ -176,7 +175,7 @@ function conversationController(
   const usersOf = (sandbox: Sandbox): readonly Request[] => {
     const { namespace, name: own, ownerReferences = [] } = sandbox.metadata;
     const users = conversations.byIndex(bySandbox, `${namespace}/${own}`);
-    // A conversation in the owner references deletes a sandbox that it does not use.
+    // The reconcile of a conversation also deletes unused sandboxes that were made for it.
     const referenced = ownerReferences
       .flatMap((owner) => conversations.get(namespace, owner.name) ?? [])
       .filter((conversation) => isUnusedBy(conversation, sandbox));
@@ -199,7 +198,7 @@ function conversationController(
       if (!isMine(request)) return undefined;
       const uid = cachedOf(request)?.metadata.uid;
       if (uid === undefined) return reconciler.reconcile(request, signal);
-      // The other controller may still work on the start that has just ended.
+      // The other controller may still reconcile the conversation, whose start has just ended.
       if (inWork.has(uid)) return { requeueAfterMs: busyDelayMs };
       inWork.add(uid);
       try {
@@ -211,10 +210,7 @@ function conversationController(
   };
 }
 
-/**
- * The controller that starts conversations, and the one that follows conversations that have
- * started: their agent, their messages and their sandbox.
- */
+/** The controller of conversations that are starting, and that of conversations after the start. */
 export function conversationControllers(
   options: ConversationControllersOptions,
 ): readonly [start: ControllerSpec, status: ControllerSpec] {

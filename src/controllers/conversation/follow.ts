@@ -41,9 +41,9 @@ export class Following {
   }
 
   /**
-   * In order: records the answer to the agent's question, polls the agent, and after its report
-   * follows the run, stores the question or sends the answer, and delivers messages. Returns the
-   * milliseconds until the next reconcile, or until a step after a poll is repeated.
+   * Stores the answer of a person to the agent's question, then polls the agent. If the agent
+   * reports: updates the run, stores the agent's question or sends it the answer, and delivers
+   * messages. Returns the milliseconds until the next reconcile.
    */
   async advance(scope: Scope): Promise<number | undefined> {
     const { approvals, delivery, poller, logger } = this.#options;
@@ -113,7 +113,7 @@ export class Following {
   async #followRun(scope: Scope, run: PolledRun): Promise<number | undefined> {
     const { poller, runs } = this.#options;
     const observation = await runs.observe(scope, run).catch(async (error: unknown) => {
-      // A report without the cause of an error counts as malformed.
+      // A report of an error whose cause the agent does not name counts as malformed.
       if (error instanceof AgentError) await this.#malformed(scope, run.sandbox, error);
       throw error;
     });
@@ -122,7 +122,7 @@ export class Following {
     return againAfterMs;
   }
 
-  /** Marks the run as unknown once reports have been malformed for too long. */
+  /** Stores that the state of the run is unknown, once reports have been malformed for too long. */
   async #malformed(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
     const { clock, configurations, poller } = this.#options;
     if (!poller.recordMalformed(scope.stored.metadata)) return;

@@ -19,17 +19,17 @@ export interface OwnerSettingsReaderOptions extends CommonNeeds {
 }
 
 /**
- * Time for which a start keeps the settings in memory, because its stages read them twice. Another
- * start reads them anew: the owner may have changed them in between.
+ * Time for which the settings stay in memory for one start, whose stages read the settings twice.
+ * Another start reads the settings again, because the owner may have changed them.
  */
 const freshMs = 2_000;
 /** Maximum starts whose settings are in memory. */
 const maxStarts = 2_000;
 
-/** Reads the settings of owners for the starts and the questions of their conversations. */
+/** Reads the settings of owners and decrypts their secrets. */
 export class OwnerSettingsReader {
   readonly #options: OwnerSettingsReaderOptions;
-  /** By the UID of the conversation that starts. */
+  /** Settings by the UID of the conversation that starts. */
   readonly #recent = recentlyUsed<{ readonly atMs: number; readonly settings: OwnerSettingsSpec }>(
     maxStarts,
   );
@@ -59,7 +59,7 @@ export class OwnerSettingsReader {
 
   /**
    * The secrets that the agent of a conversation may have: those of its owner, of its start, and of
-   * MCP servers. A value that can not be decrypted is omitted; no agent gets it either.
+   * MCP servers. A value that can not be decrypted is omitted, and no agent gets it either.
    */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
@@ -69,7 +69,7 @@ export class OwnerSettingsReader {
     const { namespace, name: id, uid } = conversation.metadata;
     const { owner } = conversation.spec;
     const { secrets: owned = [], mcpServers = [] } = await this.of(conversation, signal);
-    // Caches lack the sealed values of conversations.
+    // Caches lack the encrypted values of conversations.
     const stored =
       conversation.spec.secrets === undefined
         ? undefined
@@ -91,7 +91,7 @@ export class OwnerSettingsReader {
             value,
           })),
         )
-        // The scheme of an Authorization header is no secret, and the token is one without it.
+        // The token of an Authorization header is also a secret on its own, without the scheme.
         .flatMap(({ name, value }) => [
           { name, value },
           { name: `${name}, token`, value: value.replace(/^(Basic|Bearer|Token) +/i, '') },

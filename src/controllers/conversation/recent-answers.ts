@@ -6,8 +6,8 @@ import type { Conversation } from '../../resources/conversation.ts';
 import { storedConversation } from '../stored-object.ts';
 
 /**
- * Maximum time for which the response to a write replaces a read of the texts, in milliseconds:
- * longer than a start takes with its image on the node.
+ * Maximum age of a kept response in milliseconds: longer than a start takes when the node already
+ * has the image.
  */
 const textsMs = 3_000;
 const maxRememberedBytes = 4 * 2 ** 20;
@@ -20,8 +20,8 @@ export interface RecentAnswersOptions {
 }
 
 /**
- * The API server's responses to the latest status writes. They have the texts that caches lack, so
- * that an ordinary start needs no read for the texts.
+ * Keeps the API server's responses to the latest status writes. A response has the texts that
+ * caches lack, so that an ordinary start needs no read for the texts.
  */
 export class RecentAnswers {
   readonly #options: RecentAnswersOptions;
@@ -40,7 +40,7 @@ export class RecentAnswers {
     this.#answers.set(conversation.metadata.uid, { conversation, at }, { size: bytes });
   }
 
-  /** Like `storedConversation`, and removes the kept response. */
+  /** Like `storedConversation`, but first tries the kept response, and removes it. */
   async conversation(known: Known, signal: AbortSignal): Promise<Conversation | undefined> {
     const { client, clock } = this.#options;
     const { uid, resourceVersion, deletionTimestamp } = known.metadata;

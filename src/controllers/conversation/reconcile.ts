@@ -23,7 +23,7 @@ import { withTransition } from './start/start-status.ts';
 import type { StatusWriter } from './status-writer.ts';
 import { storedObject } from '../stored-object.ts';
 
-/** A deleted sandbox never returns; a cache that still shows it lags. */
+/** Whether the status says that the sandbox is deleted. A cache that still shows it lags. */
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
   sandboxStatus === 'MISSING' && sandboxUID !== undefined;
 
@@ -35,7 +35,7 @@ export interface SandboxAccess {
 
 /**
  * The sandbox that the status names; undefined when that sandbox is deleted or another sandbox has
- * its name. The API server confirms a deletion, because the cache may lag.
+ * its name. A read of the API server confirms a deletion, because the cache may lag.
  */
 export async function findSandbox(
   access: SandboxAccess,
@@ -84,7 +84,7 @@ export interface ConversationReconcilerOptions {
   readonly writer: StatusWriter;
 }
 
-/** Delay before a sandbox that the cache lacks is read again. */
+/** Delay before the next reconcile of a conversation whose sandbox the cache lacks. */
 const uncachedMs = 5_000;
 
 /**
@@ -105,7 +105,7 @@ export class ConversationReconciler {
   }
 
   /**
-   * Takes a notification about a conversation. Returns the milliseconds until the poll; undefined
+   * Handles a notification about a conversation. Returns the milliseconds until the poll; undefined
    * when the conversation is not polled.
    */
   notify(request: Request): number | undefined {
@@ -122,12 +122,12 @@ export class ConversationReconciler {
     const scope = new Scope(conversation, { signal, write: (each) => this.#write(each) });
     const againAfterMs = await this.#advance(scope);
     await this.#write(scope);
-    // The sandbox is released after the failure is stored, so that another process can still
-    // release it after a crash in between.
+    // The failure is stored before the sandbox is deleted, so that after a crash in between another
+    // process deletes the sandbox.
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
     await releaseUnusedClaims(this.#options, scope.stored, signal);
     const { sandbox } = scope;
-    // The deletion of a sandbox that no watch has seen yet causes no event.
+    // The deletion of a sandbox that the cache has never shown causes no event.
     const cached = sandbox && this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name);
     if (!isStartOver(scope.startStatus)) this.#sandboxes.created(sandbox);
     const isCached = sandbox === undefined || cached !== undefined;
@@ -142,10 +142,7 @@ export class ConversationReconciler {
     if (conversations.accepts?.(stored) !== false) this.#newest.observe(cachedConversation(stored));
   }
 
-  /**
-   * Runs the steps that are due. Returns the milliseconds until the next reconcile, or until a step
-   * after a poll is repeated.
-   */
+  /** Runs the steps that are due. Returns the milliseconds until the next reconcile. */
   async #advance(scope: Scope): Promise<number | undefined> {
     const { client, clock, start, following } = this.#options;
     if (scope.status.start === undefined)
@@ -158,8 +155,8 @@ export class ConversationReconciler {
   }
 
   /**
-   * Writes a changed status with phase and reason of the sandbox; afterwards `stored` is the
-   * version of the API server.
+   * Writes a changed status, with phase and reason of the sandbox. Afterwards, `scope.stored` is
+   * the version that the API server has returned.
    */
   async #write(scope: Scope): Promise<void> {
     const { status, stored, signal } = scope;
@@ -175,8 +172,8 @@ export class ConversationReconciler {
   }
 
   /**
-   * Records a poll whose outcome is stored. Returns the milliseconds until the next poll, or the
-   * next reconcile without a poll; Infinity: none.
+   * Records the poll of this reconcile, whose outcome is stored. Returns the milliseconds until the
+   * next reconcile; Infinity for none.
    */
   #nextPollMs(
     { poll, status }: Scope,

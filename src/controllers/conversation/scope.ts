@@ -5,11 +5,11 @@ import type { ConversationStatus, StartStatus } from '../../resources/conversati
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Poll } from './polling/conversation-poller.ts';
 
-/** Writes a status on the version that was read, or throws. Returns the status as stored. */
+/** Writes a status with the resourceVersion that was read, or throws. Returns the stored status. */
 export type SaveStatus = (status: ConversationStatus) => Promise<ConversationStatus>;
 
 export class Scope {
-  /** Conversation as the API server has it. */
+  /** The conversation as it was last read from, or written to, the API server. */
   stored: CachedConversation;
   status: ConversationStatus;
   sandbox: Sandbox | undefined;
@@ -23,7 +23,7 @@ export class Scope {
   readonly signal: AbortSignal;
   readonly save: SaveStatus;
 
-  /** `write` stores the status of the scope. */
+  /** `write` stores `scope.status` in the API server. */
   constructor(
     conversation: CachedConversation,
     { signal, write }: Pick<Scope, 'signal'> & { write: (scope: Scope) => Promise<void> },

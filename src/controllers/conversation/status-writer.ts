@@ -22,25 +22,25 @@ import type { RecentAnswers } from './recent-answers.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
-/** Delay before a change of usage alone is written, in milliseconds. */
+/** Delay before a write of only the fields that `withoutUsage` removes, in milliseconds. */
 const usageMs = 30_000;
 /**
- * Delay before another reason of a starting sandbox is written, in milliseconds: longer than a
- * start takes with its image on the node.
+ * Delay before a write of only the reason of a starting sandbox, in milliseconds: longer than a
+ * start takes when the node has the image.
  */
 const reasonMs = 3_000;
 
 /**
- * Rate limit of one owner's observation writes: a polled agent may change something at every poll,
- * and one owner may have hundreds of agents.
+ * Rate limit of the writes of one owner that only show progress (`isObservation`). An agent may
+ * change something at every poll, and one owner may have hundreds of agents.
  */
 const budget: TokenBucketOptions = { burst: 100, intervalMs: 50 };
-/** Maximum owners whose budgets are in memory. A forgotten budget is a full one. */
+/** Maximum owners whose budgets are in memory. An evicted owner starts with a full budget. */
 const maxOwners = 10_000;
 
 /**
- * Usage changes all the time while an agent works, and no client waits for a change of usage. The
- * result of a run is written with its status, or else with the usage.
+ * The status without the fields that change all the time while an agent works, and for which no
+ * client waits. A change of `lastResult` is written with the status of its run, or after `usageMs`.
  */
 const withoutUsage = ({
   metrics: _metrics,
@@ -49,13 +49,13 @@ const withoutUsage = ({
   ...others
 }: ConversationStatus): ConversationStatus => others;
 
-/** The reasons of an ordinary start follow each other within milliseconds or a few seconds. */
+/** The status without the reason, which changes within milliseconds or seconds during a start. */
 const withoutReason = ({
   sandboxStatusReason: _reason,
   ...others
 }: ConversationStatus): ConversationStatus => others;
 
-/** The status without the fields that an agent alone decides, and may change at every poll. */
+/** The status without the fields that only the agent decides, and may change at every poll. */
 const withoutObservations = ({
   title: _title,
   executionStatus: _status,
@@ -63,19 +63,19 @@ const withoutObservations = ({
   ...others
 }: ConversationStatus): ConversationStatus => withoutUsage(others);
 
-/** Statuses of a run for which neither a person nor the quota waits. */
+/** Statuses of a run that are not urgent, because no person and no quota waits for them. */
 const inPassing: ReadonlySet<unknown> = new Set<ExecutionStatus>(['idle', 'running']);
 
 /**
- * Whether a change only shows progress of the agent. The first status of a run, and a status in
- * which the run ends or waits for a person, is more than that.
+ * Whether a change only shows progress of the agent. The first status of a run is more than
+ * progress, and so is a status with which the run ends or waits for a person.
  */
 const isObservation = (next: ConversationStatus, stored: ConversationStatus): boolean =>
   stored.executionStatus !== undefined &&
   (next.executionStatus === stored.executionStatus || inPassing.has(next.executionStatus)) &&
   isDeepStrictEqual(withoutObservations(next), withoutObservations(stored));
 
-/** Time that a write may wait for another one, and whether it needs a token of its owner. */
+/** Time for which a write may be delayed, and whether it needs a token of its owner's budget. */
 interface Pace {
   readonly delayMs: number;
   readonly isObservation: boolean;
@@ -101,11 +101,11 @@ interface StatusOwner {
 }
 
 /**
- * Delays writes of usage, and of the reason of a starting sandbox, until another field changes, for
- * example at the end of a run, or until the delay is over. Writes of observations take a token of
- * their owner's bucket, in the order of arrival; a write for which people or the quota wait takes
- * none, and contains the observations too. All of this is in memory only; a new process delays
- * anew.
+ * Delays writes of usage (`withoutUsage`), and of the reason of a starting sandbox, until another
+ * field changes, for example at the end of a run, or until the delay is over. Writes that only show
+ * progress (`isObservation`) take a token of their owner's budget, in the order of arrival. Other
+ * writes take no token, and contain the progress too. All of this is in memory only; a new process
+ * starts all delays again.
  */
 export class StatusCoalescer {
   readonly #clock: Clock;
@@ -113,8 +113,8 @@ export class StatusCoalescer {
   readonly #dueAt = new Map<string, number>();
   /**
    * Times of the tokens that conversations wait for. A conversation keeps its token until that time
-   * even when its write has become unnecessary: an agent that alternates at every poll takes no
-   * further one.
+   * even when its write has become unnecessary: an agent that alternates between two statuses at
+   * every poll takes no further token.
    */
   readonly #tokenAt = new Map<string, number>();
   readonly #budgets = recentlyUsed<TokenBucket>(maxOwners);
@@ -123,7 +123,7 @@ export class StatusCoalescer {
     this.#clock = clock;
   }
 
-  /** Whether to delay the write for now. A caller that receives false has to write. */
+  /** Whether the write is delayed. A caller that receives false has to write. */
   withheld(
     { key, owner }: StatusOwner,
     next: ConversationStatus,
@@ -148,7 +148,7 @@ export class StatusCoalescer {
     return Math.max(0, (this.#dueAt.get(key) ?? Infinity) - this.#clock.monotonic());
   }
 
-  /** Records that the stored status is up to date. */
+  /** Records that the stored status is up to date, so that no write is delayed. */
   settle(key: string): void {
     this.#dueAt.delete(key);
   }
@@ -161,7 +161,7 @@ export class StatusCoalescer {
   #tokenTime(key: string, owner: string, withheldUntil: number): number {
     const now = this.#clock.monotonic();
     const known = this.#tokenAt.get(key);
-    // The token of an earlier time is lost, unless the write has waited for it.
+    // A token whose time is past is lost, unless the write was delayed until that time.
     if (known !== undefined && (known > now || known === withheldUntil)) return known;
     const bucket = this.#budgets.get(owner) ?? new TokenBucket(budget);
     this.#budgets.set(owner, bucket);
@@ -172,7 +172,7 @@ export class StatusCoalescer {
   }
 }
 
-/** The code of a start comes from the API server: an unknown value gets no series of its own. */
+/** Bounds the values of the metric's label, because the code comes from the API server. */
 const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
@@ -202,9 +202,9 @@ export class StatusWriter {
   }
 
   /**
-   * Writes a changed status on the version of the conversation that was read. Returns the stored
-   * conversation and status; undefined without a write. `isPolled`: the agent has just reported all
-   * usage, so an unchanged status leaves no write to delay. A start has no usage.
+   * Writes a changed status with the resourceVersion of `before`. Returns the stored conversation
+   * and status; undefined without a write. `isPolled` says that the agent has just reported. Then,
+   * and during a start, an unchanged status cancels a delayed write.
    */
   async write(
     before: CachedConversation,
@@ -239,7 +239,7 @@ export class StatusWriter {
     if (!isStartOver(startStatusOf({ status }))) answers.remember(answer, stored.storedBytes);
     this.#report(before, status);
     const { approval } = status;
-    // Caches lack the text, which would be a difference at the next write.
+    // The cached conversation lacks the text, which would be a difference at the next write.
     return {
       stored,
       status: approval === undefined ? status : { ...status, approval: withoutText(approval) },

@@ -30,18 +30,16 @@ import {
 } from '../controller-spec.ts';
 import { sandboxOf } from '../sandbox/controller.ts';
 
-/** Pure decisions about whether the pod of a sandbox keeps its node. */
-
 /**
- * Quiet time before a pod lets its node go. An agent whose runs start and end every second causes
- * no more than two writes in this time.
+ * Delay in milliseconds before an idle pod permits autoscalers to remove its node. An agent whose
+ * runs start and end every second causes no more than two writes in this time.
  */
 export const quietMs = 60_000;
 
 /**
- * Whether the end of the pod would interrupt this conversation: its start, its run, a run or a
- * message that is about to be resumed or delivered, or a question to a person, which some agents
- * forget with their container.
+ * Whether the end of the pod would interrupt this conversation: its start, a run in progress or
+ * about to resume, the delivery of a message, or a question to a person, which some agents forget
+ * with their container.
  */
 export const needsNode = (conversation: CachedConversation): boolean =>
   isUnderWay(conversation) ||
@@ -52,17 +50,17 @@ type DisruptionChange = Readonly<Partial<Record<DisruptionAnnotation, string | n
 
 interface ObservedDisruption {
   readonly pod: CachedPod;
-  /** Annotations of the template win, so that people can decide for a whole template. */
+  /** Annotations of the template take precedence over those of the operator. */
   readonly template: SandboxTemplate | undefined;
   readonly isNeeded: boolean;
-  /** Milliseconds since the node was last needed, as far as this process knows. */
+  /** Milliseconds for which this process has seen that no conversation needs the node. */
   readonly quietForMs: number;
 }
 
 interface DisruptionDecision {
-  /** The annotations to write; null removes one. Absent: the pod has the right ones. */
+  /** The annotations to write; null removes an annotation. Absent: the pod needs no write now. */
   readonly change?: DisruptionChange;
-  /** Delay before the pod may let its node go; absent when no time has to pass. */
+  /** Milliseconds until the annotations may change; absent when no change is pending. */
   readonly requeueAfterMs?: number;
 }
 
@@ -86,8 +84,8 @@ export interface DisruptionReconcilerOptions {
 }
 
 /**
- * Maintains the annotations of a sandbox's pod that permit or forbid autoscalers to empty its node.
- * All inputs are stored, so a new leader only writes differences; it measures the quiet time anew.
+ * Maintains the annotations of a sandbox's pod that permit or forbid autoscalers to remove its
+ * node. A new leader writes only differences, and measures `quietMs` anew.
  */
 export class DisruptionReconciler {
   readonly #options: DisruptionReconcilerOptions;
@@ -103,7 +101,7 @@ export class DisruptionReconciler {
     const sandbox = stores.sandboxes.get(namespace, name);
     const pod = stores.pods.get(namespace, name);
     if (sandbox === undefined || pod === undefined || !isOwnedBy(pod, sandbox)) return undefined;
-    // The next pod starts with values of its own.
+    // An ended pod needs no change. The next pod is created with its own annotations.
     if (pod.metadata.deletionTimestamp !== undefined || hasEnded(pod)) return undefined;
     const { uid } = pod.metadata;
     const isNeeded = this.#isNeeded(sandbox);
@@ -111,7 +109,8 @@ export class DisruptionReconciler {
       pod,
       template: stores.templates.get(namespace, sandbox.spec.templateName),
       isNeeded,
-      // A claimed pod keeps its node before any conversation is in the sandbox.
+      // The claim of a warm sandbox sets this annotation before the sandbox has a conversation. The
+      // time then restarts, so that the pod keeps its node.
       quietForMs: this.#needs.lastsMs(
         uid,
         `${isNeeded} ${pod.metadata.annotations?.[safeToEvictAnnotation]}`,
@@ -135,7 +134,7 @@ export class DisruptionReconciler {
     this.#needs.forget(podUid);
   }
 
-  /** Warm sandboxes have no conversations. */
+  /** Whether a conversation in the sandbox needs the node; false for a warm sandbox. */
   #isNeeded(sandbox: Sandbox): boolean {
     const { namespace, name } = sandbox.metadata;
     return this.#options.stores.conversations

@@ -11,8 +11,8 @@ import { sandboxTemplates } from '../../resources/sandbox-template.ts';
 import { z } from 'zod';
 
 /**
- * Annotation with the spec, as JSON, that the operator has applied to an initial object. An object
- * with exactly that spec follows the chart values; after a change by people it no longer does.
+ * Annotation with the spec, as JSON, that the operator has applied to an initial object. Only an
+ * object that still has exactly this spec is updated to new chart values.
  */
 export const initialSpecAnnotation = `${group}/initial-spec`;
 
@@ -38,15 +38,15 @@ const liveSchema = z.object({
 });
 
 type InitialObjectStep =
-  /** The object has the wanted spec, or had it before people changed it. */
+  /** The operator has applied the wanted spec. People may have changed the object since. */
   | { readonly do: 'nothing' }
-  /** People have changed the object, and the chart values have changed since. */
+  /** The operator does not update the object, because people have changed or created it. */
   | { readonly do: 'leave' }
-  /** The object is updated if a dry run with `spec` shows no change by people. */
+  /** The operator has applied `spec`. The object is updated if a dry run finds no change since. */
   | { readonly do: 'compare'; readonly spec: Readonly<Record<string, unknown>> }
   | { readonly do: 'replace' };
 
-/** The spec of the annotation; undefined for content that the operator has not written. */
+/** Parses the annotation `initialSpecAnnotation`; undefined for text that is no JSON object. */
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     return z.record(z.string(), z.unknown()).safeParse(JSON.parse(text)).data;
@@ -61,11 +61,10 @@ const labelFields = z.object({
 const setsInstance = (fields: unknown): boolean => labelFields.safeParse(fields).success;
 
 /**
- * Decides what to do with an existing object.
- *
- * Earlier chart versions had these objects as resources of the release. Such an object has the
- * chart's labels and no annotation. Unless people have changed it, the manager of those labels is
- * the only manager of spec fields, as `managedFields` shows.
+ * Decides what to do with an existing object. Earlier chart versions installed these objects as
+ * resources of the Helm release, with the chart's labels and without the annotation. People have
+ * not changed such an object if the manager of those labels in `managedFields` is the only manager
+ * of spec fields.
  */
 function decideInitialObject(wanted: InitialObject, live: unknown): InitialObjectStep {
   const { metadata } = liveSchema.parse(live);
@@ -78,7 +77,7 @@ function decideInitialObject(wanted: InitialObject, live: unknown): InitialObjec
   const isOfChart =
     metadata.labels[instanceLabel] !== undefined &&
     metadata.labels[nameLabel] === wanted.metadata.labels[nameLabel];
-  // Even where people have set every field of the spec, the label belongs to the creator.
+  // The label still has its creator as manager when people have set every field of the spec.
   const authors = new Set(
     metadata.managedFields
       .filter(
@@ -95,7 +94,7 @@ type AnyObject = CustomObject<Readonly<Record<string, unknown>>, unknown>;
 const hasSpec = (object: unknown): object is AnyObject =>
   typeof object === 'object' && object !== null && 'spec' in object;
 
-/** Both kinds without their types: the API server validates the values. */
+/** `accepts` permits any spec here, because the API server validates the chart values. */
 const resources: Readonly<Record<InitialObject['kind'], ResourceDefinition<AnyObject>>> = {
   ConversationQuota: { ...conversationQuotas, accepts: hasSpec },
   SandboxTemplate: { ...sandboxTemplates, accepts: hasSpec },
@@ -108,13 +107,13 @@ export interface InitialObjectsOptions extends CommonNeeds {
 
 /**
  * - absent: the object does not exist, and `create` is false.
- * - left: people have changed the object, so the values no longer apply to it.
+ * - left: people have changed the object, so the chart values do not apply to it.
  */
 type Outcome = 'absent' | 'created' | 'replaced' | 'kept' | 'left';
 
 interface Permitted {
   readonly create: boolean;
-  /** Treatment of an existing object: nothing, a dry run of the values, or an update. */
+  /** Action for an existing object: none, a dry run of the update, or the update. */
   readonly existing: 'ignore' | 'judge' | 'replace';
   readonly signal: AbortSignal;
 }
@@ -124,9 +123,9 @@ const checkMs = 15_000;
 const retries = { baseMs: 500, capMs: 15_000, jitter: 0.2 } as const;
 
 /**
- * The initial objects of an installation: its default quota and templates. The chart values list
- * them with their initial specs. People may change an object, and the operator then leaves it
- * alone. A deleted object is created again.
+ * The initial objects of an installation: the default quota and templates in the chart values.
+ * People may change an object, and the operator then leaves the object alone. The operator creates
+ * a deleted object again.
  */
 export class InitialObjects {
   readonly #options: InitialObjectsOptions;
@@ -137,7 +136,7 @@ export class InitialObjects {
 
   /**
    * Resolves once every object exists and the API server accepts its values, so that a process with
-   * invalid values never becomes ready. Rejects with the signal's reason.
+   * invalid values never becomes ready. Rejects with the reason of an aborted signal.
    */
   async ensure(signal: AbortSignal): Promise<void> {
     for (const object of this.#options.objects)
@@ -145,9 +144,9 @@ export class InitialObjects {
   }
 
   /**
-   * Updates every object to the values and recreates deleted ones, until the signal is aborted,
-   * whose reason it rejects with. Only one process may do that: during an upgrade, the processes
-   * before it have other values.
+   * Updates every object to the chart values and recreates deleted objects, until the signal is
+   * aborted; then rejects with the signal's reason. Only one process may call this: during an
+   * upgrade, the processes of the earlier release have other chart values.
    */
   async maintain(signal: AbortSignal): Promise<never> {
     const { objects, clock, logger } = this.#options;
@@ -168,7 +167,8 @@ export class InitialObjects {
       await sleep(clock, checkMs, signal);
       const stillAbsent = new Set<InitialObject>();
       for (const object of objects) {
-        // An object may be absent for a moment: `kubectl replace --force` recreates it.
+        // An object is created only after two checks without it: `kubectl replace --force` deletes
+        // an object for a moment.
         const create = absent.has(object);
         const outcome = await this.#persistently(object, { create, existing: 'ignore', signal });
         if (outcome === 'absent') stillAbsent.add(object);
@@ -212,7 +212,7 @@ export class InitialObjects {
       try {
         await client.create(resource, { apiVersion, kind, metadata, spec }, { signal });
       } catch (error) {
-        // Another process of the installation was faster.
+        // Another process of the operator has created the object.
         if (!isAlreadyExists(error)) throw error;
         return 'kept';
       }
@@ -233,7 +233,7 @@ export class InitialObjects {
     return existing === 'judge' ? 'kept' : 'replaced';
   }
 
-  /** Whether the object has this spec, by a dry run in which the API server fills in defaults. */
+  /** Whether the object has this spec, after a dry run in which the API server adds defaults. */
   async #has(
     resource: ResourceDefinition<AnyObject>,
     live: AnyObject,
@@ -248,7 +248,7 @@ export class InitialObjects {
       );
       return isDeepStrictEqual(filled.spec, live.spec);
     } catch (error) {
-      // The API server has not stored a spec that it rejects.
+      // The object can not have a spec that the API server rejects.
       if (isInvalid(error)) return false;
       throw error;
     }

@@ -19,20 +19,20 @@ import type { Clock } from '@conversation-operator/base/clock';
 
 /** Milliseconds for which a start counts: longer than a pool takes to replace a warm sandbox. */
 const windowMs = 60_000;
-/** Maximum starts in memory for one owner of one template. */
+/** Maximum claims in memory for each owner and template. */
 const maxRemembered = 1_000;
 
 interface OwnerStarts {
   lastStart: number;
-  /** Times of the claims, the oldest first. */
+  /** Monotonic times of the claims, the oldest first. */
   claims: number[];
 }
 
 /**
- * Fair shares of owners in the warm sandboxes of each template. An owner that starts alone may
- * claim all of them. While several owners start, the claimed and the ready warm sandboxes are
- * divided by the number of these owners, so that starts and deletions in a loop leave the other
- * owners their share. The starts of the last minute count; those of an earlier leader do not.
+ * Divides the warm sandboxes of a template fairly between owners with a start in the last minute. A
+ * single such owner may claim all. Otherwise each owner may claim an equal part of the sandboxes
+ * that are ready or were claimed in that minute, so that starts and deletions in a loop leave the
+ * other owners their part. Starts are in memory only; a new leader begins without any.
  */
 export class ClaimShares {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -61,7 +61,7 @@ export class ClaimShares {
     return own < Math.ceil((claimed + ready) / owners.size);
   }
 
-  /** Counts a claim that is sent now. The returned function uncounts one that was not executed. */
+  /** Counts a claim when it is sent. The returned function removes the claim if it failed. */
   claimed(template: string, owner: string): () => void {
     const claims = this.#byTemplate.get(template)?.get(owner)?.claims ?? [];
     const at = this.#clock.monotonic();
@@ -96,11 +96,11 @@ export interface WarmSandboxClaimsOptions {
   >;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
   readonly clock: { monotonic(): number };
-  /** Maximum time in which the API server executes a write without a response. Default 10 s. */
+  /** Time after which a write without a response is either executed or lost. Default 10,000 ms. */
   readonly settleMs?: number;
 }
 
-/** Result of a start from the template of a pool, for the metric. */
+/** Label of the metric `poolStarts`: the result of a start with the template of a pool. */
 type Result = 'claimed' | 'empty' | 'quota' | 'refused' | 'share' | 'unfit';
 
 const maxAttempts = 3;
@@ -113,10 +113,10 @@ const ageKeyOf = ({ metadata: { creationTimestamp, name } }: Sandbox): string =>
 const byAge = (one: Sandbox, other: Sandbox): number => (ageKeyOf(one) < ageKeyOf(other) ? -1 : 1);
 
 /**
- * Claims warm sandboxes for starts. A claim is one write: it sets the owner and replaces the pool
- * by the conversation in the owner references, on the version that was read, so that no two starts
- * claim the same sandbox. The admission cache counts the sandbox for its owner from the moment when
- * the write is sent, as it counts an admission.
+ * Claims warm sandboxes for starts of conversations. A claim is one patch, which sets the owner and
+ * the owner reference to the conversation. The patch has the resourceVersion that was read, so that
+ * no two starts claim the same sandbox. `AdmissionCache` counts the sandbox for its owner from the
+ * moment when the patch is sent, as it counts an admission.
  */
 export class WarmSandboxClaims {
   readonly #options: WarmSandboxClaimsOptions;
@@ -129,8 +129,8 @@ export class WarmSandboxClaims {
   }
 
   /**
-   * Claims a warm sandbox for the start of a conversation without a sandbox. Undefined: none is
-   * available, or the API server rejects the claim, so that the start is a cold start. Throws when
+   * Claims a warm sandbox for a conversation without a sandbox. Returns undefined when none is
+   * available or the API server rejects the claim; the caller then creates a sandbox. Throws when
    * the API server does not answer.
    */
   async claim(conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox | undefined> {
@@ -175,7 +175,7 @@ export class WarmSandboxClaims {
     return { result: 'empty' };
   }
 
-  /** The warm sandbox for a start, except those already tried, or the reason why there is none. */
+  /** The warm sandbox for a start, except those in `tried`, or the reason why there is none. */
   #find(
     conversation: CachedConversation,
     tried: ReadonlySet<string>,
@@ -184,7 +184,7 @@ export class WarmSandboxClaims {
     const { namespace } = conversation.metadata;
     const { owner, templateName } = conversation.spec;
     const template = stores.templates.get(namespace, templateName);
-    // A volume that was retained for the conversation has the name of its own sandbox.
+    // A retained volume has the name of the conversation's own sandbox; no warm sandbox mounts it.
     const ownVolume = stores.claims.get(namespace, ownSandboxName(conversationIdOf(conversation)));
     if (
       template === undefined ||
@@ -215,13 +215,13 @@ export class WarmSandboxClaims {
     return mayClaim ? oldest : 'share';
   }
 
-  /** Whether the pool of a warm sandbox exists: its deletion deletes the warm sandboxes too. */
+  /** Whether the pool of a warm sandbox exists. A deleted pool deletes its warm sandboxes. */
   #isKept({ metadata: { namespace }, spec: { poolName = '' } }: Sandbox): boolean {
     const pool = this.#options.stores.pools.get(namespace, poolName);
     return pool !== undefined && pool.metadata.deletionTimestamp === undefined;
   }
 
-  /** Claims one warm sandbox. Undefined: another start has used up the limit of its owner. */
+  /** Claims this warm sandbox. Undefined: another start has used up the limit of the owner. */
   async #take(
     warmSandbox: Sandbox,
     conversation: CachedConversation,
@@ -230,7 +230,7 @@ export class WarmSandboxClaims {
     const { client, admission, clock, settleMs = 10_000 } = this.#options;
     const { owner } = conversation.spec;
     await this.#claimPod(warmSandbox, owner, signal);
-    // No other code runs between this check and `sent`, so nothing else uses up the limit.
+    // No `await` is between this check and `sent`, so no other start can use up the limit.
     if (
       !admission.snapshot(warmSandbox.metadata.namespace).mayClaim(owner) ||
       !admission.isNewest(warmSandbox)
@@ -239,14 +239,14 @@ export class WarmSandboxClaims {
     const taken = { state: 'starting', taken: true, owner } as const;
     admission.sent(warmSandbox, taken, conversation);
     const sentAt = clock.monotonic();
-    // Error of a claim that the API server may have executed.
+    // Error of the first attempt, which the API server may have executed.
     let doubt: unknown;
     try {
       const claimed = await this.#send(warmSandbox, conversation, signal).catch(
         (error: unknown) => {
           if (!outcomeUnknown(error)) throw error;
           doubt = error;
-          // The API server executes one of two claims of the same version.
+          // Both attempts have the same resourceVersion, so at most one of them is executed.
           return this.#send(warmSandbox, conversation, signal);
         },
       );
@@ -256,7 +256,8 @@ export class WarmSandboxClaims {
       const hasChanged = isConflict(error) || isNotFound(error);
       if (doubt === undefined && !hasChanged) admission.notExecuted(warmSandbox);
       else admission.assume(warmSandbox, { ...taken, until: sentAt + settleMs });
-      // A claim without a response may be executed, unless the sandbox has another version.
+      // A read shows whether an attempt was executed if the version has changed, or if the API
+      // server has answered both attempts. Otherwise, an attempt may be executed after the read.
       if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
         const stored = await storedObject({ client, signal }, sandboxes, warmSandbox);
         if (stored === undefined) admission.notExecuted(warmSandbox);
@@ -284,9 +285,9 @@ export class WarmSandboxClaims {
   }
 
   /**
-   * Annotates the pod with the owner before the claim: a pod that outlives its sandbox counts for
-   * the annotated owner. Without a claim the annotation has no effect. The pod then keeps its node;
-   * an unclaimed one lets it go again after the quiet time.
+   * Annotates the pod before the claim. A pod that outlives its sandbox counts in the quota of the
+   * annotated owner; without a claim that annotation has no effect. The other annotations keep the
+   * node; without a claim, `DisruptionReconciler` resets them after a minute.
    */
   async #claimPod(warmSandbox: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
     const { namespace, name } = warmSandbox.metadata;

@@ -33,8 +33,8 @@ const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
   `${metadata.uid}/${metadata.generation}`;
 
 /**
- * A new warm sandbox of a pool. No owner reference names the pool: a garbage collector that decided
- * before a claim would delete the sandbox of a start.
+ * A new warm sandbox without an owner reference to the pool: with one, the garbage collector could
+ * delete a sandbox of a deleted pool although a start has just claimed it.
  */
 export function newWarmSandbox(
   { metadata: { namespace, name } }: SandboxPool,
@@ -63,15 +63,15 @@ export interface ObservedPool {
   readonly warmSandboxes: readonly Sandbox[];
   /** Number of created warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
-  /** Share of the pool in the warm sandboxes that quotas let the namespace store. */
+  /** Maximum warm sandboxes of this pool: its share of those that quotas allow the namespace. */
   readonly room: number;
-  /** Number of further warm sandboxes that quotas let the namespace store. */
+  /** Number of further warm sandboxes that the quotas of the namespace permit. */
   readonly free: number;
-  /** Number of warm sandboxes that the rate limit and the back-off allow to create now. */
+  /** Number of warm sandboxes that rate limit and back-off (`PoolPace`) permit to create now. */
   readonly allowance: number;
   /** Number of claimed warm sandboxes whose replacements are delayed. */
   readonly delayed: number;
-  /** Whether the last warm sandbox did not boot: one has to boot before more are created. */
+  /** Whether the last warm sandbox failed to boot. Then only one at a time is created. */
   readonly isProbing: boolean;
   /** UIDs of warm sandboxes that have been ready. */
   readonly booted: ReadonlySet<string>;
@@ -81,7 +81,7 @@ export interface PoolPlan {
   /** Warm sandboxes to delete, each unless a start claims it first. */
   readonly remove: readonly Sandbox[];
   readonly create: number;
-  /** Number of warm sandboxes whose creation the rate limit or the back-off delays. */
+  /** Number of missing warm sandboxes that can not be created now. */
   readonly held: number;
   /** Warm sandboxes that did not boot; also in `remove`. */
   readonly failed: readonly Sandbox[];
@@ -94,8 +94,8 @@ export const isOutdated = ({ metadata }: Sandbox, template: SandboxTemplate): bo
   metadata.annotations?.[templateVersionAnnotation] !== templateVersionOf(template);
 
 /**
- * Why a pool of this template keeps no warm sandboxes. A volume that outlives its sandbox belongs
- * to one owner from its creation on, and a warm sandbox has no owner.
+ * The reason why a pool of this template keeps no warm sandboxes; undefined if it may keep some. A
+ * retained volume belongs to one owner from its creation on, and a warm sandbox has no owner.
  */
 export function unfitness(
   templateName: string,
@@ -120,16 +120,16 @@ export function unfitness(
 const isFailed = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.failed);
 /**
- * Whether the cluster took the pod of a warm sandbox away. An agent may cause the eviction of its
- * own pod while it boots, but never the loss of a node.
+ * Whether the cluster removed the pod of a warm sandbox through no fault of its agent. The eviction
+ * of a pod that has never been ready is no such loss, because its agent may have caused it.
  */
 function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boolean {
   const { reason = '' } = findCondition(status?.conditions, SandboxCondition.ready) ?? {};
   return reason === FailureCode.nodeLost || (isLossCode(reason) && booted.has(metadata.uid));
 }
-/** Whether a person has scaled a warm sandbox to 0, which no start can claim. */
+/** Whether a person has scaled the warm sandbox to 0 replicas, so that no start can claim it. */
 const isPaused = ({ spec }: Sandbox): boolean => spec.replicas === 0;
-/** The condition of a warm sandbox that the cluster keeps waiting. */
+/** The condition Ready of a warm sandbox that waits, for example for room in a ResourceQuota. */
 function waitOf({ status }: Sandbox): Condition | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   return ready !== undefined && isWaitingCode(ready.reason) ? ready : undefined;
@@ -137,7 +137,7 @@ function waitOf({ status }: Sandbox): Condition | undefined {
 const isAdmitted = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.admitted);
 
-/** The order in which surplus warm sandboxes are deleted: the least useful first. */
+/** Rank of a surplus warm sandbox. Those with the lowest rank are deleted first. */
 const usefulness = (warmSandbox: Sandbox): number => {
   if (isReadyWarmSandbox(warmSandbox)) return 2;
   return isAdmitted(warmSandbox) ? 1 : 0;
@@ -167,7 +167,7 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const isOneBooting =
     unseen > 0 ||
     current.some((warmSandbox) => isAdmitted(warmSandbox) && !isReadyWarmSandbox(warmSandbox));
-  // Another warm sandbox would find the quota as full as the first one does.
+  // Another warm sandbox would exceed the same ResourceQuota.
   const isQuotaFull = current.some(
     (warmSandbox) => waitOf(warmSandbox)?.reason === FailureCode.resourceQuotaExceeded,
   );
@@ -178,9 +178,9 @@ export function decidePool(observed: ObservedPool): PoolPlan {
     allowance,
   );
   const create = Math.min(due, Math.max(0, observed.free));
-  // An outdated warm sandbox is deleted when its replacement is created, so that an edit of the
-  // template boots no more agents at once than the rate limit allows; earlier, where the
-  // replacement needs its room in a quota.
+  // An outdated warm sandbox is deleted when its replacement is created, so that after an edit of
+  // the template no more agents boot at once than the rate limit permits. Without room for both in
+  // a quota, the outdated one is deleted first.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - due);
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
   const ready = current.filter(
@@ -230,15 +230,15 @@ function conditionOf(
   return { reason: PoolReason.refilling, message: `${state}.` };
 }
 
-/** A pool that wants warm sandboxes in a namespace. */
+/** Name of a pool, and the number of warm sandboxes that it wants. */
 interface Wish {
   readonly name: string;
   readonly wanted: number;
 }
 
 /**
- * The number of warm sandboxes that a pool may keep where all pools of a namespace share the room:
- * equal shares, and the unused part of one share goes to the other pools.
+ * The number of warm sandboxes that a pool may keep when all pools of a namespace divide `room`
+ * equally. A pool that wants less than its part leaves the rest to the others.
  */
 export function shareOfRoom(name: string, wishes: readonly Wish[], room: number): number {
   const ordered = wishes.toSorted(

@@ -11,16 +11,16 @@ const failureBackoff = { baseMs: 10_000, capMs: 5 * 60_000 };
 /** Delay before the next reconcile of a pool that waits for a warm sandbox to boot. */
 const probeMs = 5_000;
 
-/** At most `maxPerMinute` tokens in each minute, a sixth of them at once. */
+/** A bucket of at most `maxPerMinute` tokens in each minute, a sixth of them at once. */
 function bucketOf({ maxPerMinute }: Refill): TokenBucket {
   const burst = Math.max(1, Math.floor(maxPerMinute / 6));
   return new TokenBucket({ burst, intervalMs: 60_000 / Math.max(1, maxPerMinute - burst) });
 }
 
 /**
- * Decides when a pool may create warm sandboxes: `refill.maxPerMinute` limits all creations, the
- * replacement of a claimed one comes `refill.delay` after the claim, whatever claims follow, and
- * failures to boot delay all further ones, longer with each consecutive failure.
+ * Decides when a pool may create warm sandboxes. `refill.maxPerMinute` limits all creations. A
+ * claimed sandbox is replaced `refill.delay` after its claim, whatever claims follow. A failure to
+ * boot delays all further creations, longer with each consecutive failure.
  */
 export class PoolPace {
   readonly #clock: Clock;
@@ -33,7 +33,7 @@ export class PoolPace {
   /** Monotonic time from which a warm sandbox may be created again. */
   #readyAt: number;
 
-  /** A new leader waits as long as the failures before it demand. */
+  /** `failures` comes from the status of the pool: a new leader continues the back-off. */
   constructor(clock: Clock, refill: Refill, failures: number) {
     this.#clock = clock;
     this.#refill = refill;
@@ -77,7 +77,7 @@ export class PoolPace {
     this.#readyAt = this.#clock.monotonic() + this.#failureDelayMs;
   }
 
-  /** Records a boot, which resets the failures if the creation was after the last one. */
+  /** Records a boot. Resets the failures if the sandbox was created after the last failure. */
   booted(createdAt: number): void {
     if (createdAt >= this.#failedAt) this.#failures = 0;
   }
@@ -103,7 +103,7 @@ export class PoolPace {
     const dueAt = claimedAt === undefined ? 0 : claimedAt + durationMs(this.#refill.delay);
     const at = Math.max(this.#readyAt, this.#bucket.readyAt, dueAt);
     const nextMs = Math.ceil(at - this.#clock.monotonic());
-    // The events of a warm sandbox that boots after a failure cause the next reconcile.
+    // Without another delay, the pool waits for a warm sandbox to boot, which causes an event.
     return nextMs > 0 ? nextMs : probeMs;
   }
 }

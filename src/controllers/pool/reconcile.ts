@@ -45,17 +45,16 @@ export interface PoolReconcilerOptions extends RecordingNeeds {
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
 }
 
-/** Delay before the next reconcile while the cache lacks a warm sandbox, which may be deleted. */
+/** Delay before the next reconcile while the cache lacks a created warm sandbox. */
 const unseenMs = 5_000;
 /** Minimum time between two writes of the status of a pool. */
 const statusIntervalMs = 1_000;
 const maxRemembered = 10_000;
 
-/** The in-memory state of this process about a pool. */
 interface Memory {
   readonly pace: PoolPace;
   creating: number;
-  /** UIDs of failed warm sandboxes that were counted. */
+  /** UIDs of failed warm sandboxes that `pace` has counted. */
   readonly counted: Set<string>;
   /** UIDs of existing warm sandboxes that have been ready. */
   booted: ReadonlySet<string>;
@@ -64,8 +63,8 @@ interface Memory {
 }
 
 /**
- * Keeps the number of warm sandboxes that a pool wants. Claimed sandboxes stay, because each
- * deletion names the version before a claim.
+ * Keeps the number of warm sandboxes that a pool wants. The precondition of each deletion is the
+ * version of the unclaimed sandbox, so no claimed sandbox is deleted.
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;
@@ -168,7 +167,7 @@ export class PoolReconciler {
       for (const warmSandbox of warmSandboxes) await this.#delete(warmSandbox, signal);
   }
 
-  /** The share of a pool in the room of its namespace, and the room that is free. */
+  /** The share of the pool in `roomForWarmSandboxes`, and the room that no pool uses. */
   #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
     const { stores, admission } = this.#options;
     const { namespace, name } = pool.metadata;
@@ -214,10 +213,7 @@ export class PoolReconciler {
     return memory;
   }
 
-  /**
-   * Number of warm sandboxes that the API server has stored and the cache does not show yet,
-   * including those of earlier leaders.
-   */
+  /** Number of stored warm sandboxes that the cache lacks, including those of earlier leaders. */
   #unseenOf({ metadata: { namespace, name } }: SandboxPool): number {
     return this.#options.reads
       .unseen()
@@ -308,7 +304,7 @@ export function poolController(
   const pools = caches.pools.store;
   const poolsIn = ({ metadata: { namespace = '' } }: KubeObject): readonly Request[] =>
     pools.byIndex(byNamespace, namespace).map(requestOf);
-  /** Warm sandboxes, and sandboxes that count against `maxSandboxes` of the same namespace. */
+  /** Events of warm sandboxes, and of sandboxes that count in `maxSandboxes` of a quota. */
   const sandboxes: EventSource = (queue) => {
     const enqueue = (sandbox: Sandbox, pool: string | undefined): void => {
       const { namespace } = sandbox.metadata;
@@ -337,7 +333,7 @@ export function poolController(
     workers: workers.pool,
     sources: [
       watch(caches.pools, (pool) => [requestOf(pool)]),
-      // The pools of a namespace share its room.
+      // The pools of a namespace share its room, so an edit of one pool affects the others.
       watch(caches.pools, poolsIn, relevant),
       watch(caches.quotas, poolsIn, relevant),
       watch(caches.templates, poolsIn),

@@ -19,21 +19,21 @@ import {
 import { slotTaken, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
-/** An announcement as the condition Expiring and the Event have it. */
+/** Reason and message of the condition Expiring and of the Event that announce a deletion. */
 interface Announcement {
   readonly reason: RetentionRule;
   readonly message: string;
 }
 
 export type RetentionStep =
-  /** Nothing is deleted or announced. */
+  /** The object is kept, and no deletion is announced. */
   | { readonly kind: 'rest' }
   /** The announced deletion is cancelled: the object was used again, or is kept for longer. */
   | { readonly kind: 'withdraw' }
   | { readonly kind: 'wait'; readonly forMs: number }
-  /** `atMs` is the time of the announcement, which its message refers to. */
+  /** `atMs` is the time of the announcement; the deletion time in the message depends on it. */
   | { readonly kind: 'announce'; readonly announcement: Announcement; readonly atMs: number }
-  /** The period has ended at `atMs` (since 1970) by the wall clock. */
+  /** The object may be deleted since `atMs`, in milliseconds since 1970, by the wall clock. */
   | { readonly kind: 'due'; readonly rule: RetentionRule; readonly atMs: number };
 
 interface RetentionFacts {
@@ -71,7 +71,7 @@ function announcementOf({ rule, subject, setting }: Countdown, atMs: number): An
   };
 }
 
-/** Decides the next step for an object. Pure: the same facts give the same step. */
+/** Decides the next step for an object. Pure. */
 export function decideRetention({
   countdown,
   announced,
@@ -85,7 +85,7 @@ export function decideRetention({
   const earlyMs = dueMs - lead - nowMs;
   if (earlyMs > 0)
     return announced === undefined ? { kind: 'wait', forMs: earlyMs } : { kind: 'withdraw' };
-  // The lead time separates announcement and deletion, however late the object was found.
+  // The lead time separates announcement and deletion, even if the object is overdue.
   const deletionMs = (announcedMs: number): number => Math.max(dueMs, announcedMs + lead);
   const announce: RetentionStep = {
     kind: 'announce',
@@ -93,10 +93,11 @@ export function decideRetention({
     atMs: nowMs,
   };
   const announcedMs = Date.parse(announced?.lastTransitionTime ?? '');
-  // An announcement in the future was written by a clock that was ahead.
+  // The announcement comes from a process whose wall clock was ahead.
   if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
     return announce;
-  // A use after the announcement restarts the period, even one shorter than the lead time.
+  // A use of the object after the announcement restarts the period, even a period shorter than the
+  // lead time: the deletion is announced again.
   if (announcedMs < sinceMs && sinceMs <= nowMs) return announce;
   const atMs = deletionMs(announcedMs);
   const expected = announcementOf(countdown, atMs);
@@ -105,7 +106,7 @@ export function decideRetention({
   return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule, atMs };
 }
 
-/** The settings that delete an object; reasons of the condition Expiring, labels of the metric. */
+/** Settings that delete objects: the reasons of the condition Expiring, labels of a metric. */
 export const RetentionRule = {
   finished: 'Finished',
   failed: 'Failed',
@@ -114,7 +115,7 @@ export const RetentionRule = {
 } as const;
 export type RetentionRule = (typeof RetentionRule)[keyof typeof RetentionRule];
 
-/** The period for which a rule keeps an object. Times are milliseconds, `sinceMs` since 1970. */
+/** The period for which a rule keeps an object: `keptMs` from `sinceMs`, which counts from 1970. */
 export interface Countdown {
   readonly subject: 'conversation' | 'sandbox';
   readonly rule: RetentionRule;
@@ -128,7 +129,7 @@ export interface ConversationFacts {
   /** Milliseconds since 1970. */
   readonly nowMs: number;
   readonly conversation: CachedConversation;
-  /** The sandbox of the conversation; undefined when it does not exist any more. */
+  /** The sandbox of the conversation; undefined when the sandbox is deleted. */
   readonly sandbox: Sandbox | undefined;
   readonly template: SandboxTemplate | undefined;
 }
@@ -165,13 +166,13 @@ function byTemplate(
 const transitionMs = ({ status }: CachedConversation | Sandbox, type: string): number =>
   Date.parse(findCondition(status?.conditions, type)?.lastTransitionTime ?? '');
 
-/** The latest of several times, of which the first is known. */
+/** The latest of the times, without those of `others` that are NaN. */
 const latest = (first: number, ...others: readonly number[]): number =>
   Math.max(first, ...others.filter((ms) => !Number.isNaN(ms)));
 
 /**
- * The time when a conversation was last used: its end, or the later end of a run between two polls
- * of its agent. The agent's own clock can postpone a deletion, and never bring it forward.
+ * Time of the last use of a conversation: its end, or a later activity or message. The clock of the
+ * agent can postpone a deletion, but never cause an earlier one.
  */
 const endMs = (conversation: CachedConversation): number => {
   const { lastActivityTime = '', messages } = conversation.status ?? {};
@@ -182,19 +183,19 @@ const endMs = (conversation: CachedConversation): number => {
   );
 };
 
-/** The last request of a person for the sandbox; a time in the future does not count. */
+/** Time at which a person last requested a resume; NaN for no request or a future time. */
 function requestedMs(sandbox: Sandbox, nowMs: number): number {
   const ms = Date.parse(resumeRequestOf(sandbox) ?? '');
   return ms <= nowMs ? ms : Number.NaN;
 }
 
-/** Whether the sandbox starts or stops, so that no stored time shows the last request yet. */
+/** Whether the sandbox is starting or stopping: its status does not show the last request yet. */
 function isChanging(sandbox: Sandbox): boolean {
   const { phase } = viewOfSandbox(sandbox);
   return phase === 'STARTING' || (phase !== 'RUNNING' && (usesSlot(sandbox) || slotTaken(sandbox)));
 }
 
-/** The countdown of a conversation; undefined for one that is kept for ever. Pure. */
+/** The countdown of a conversation; undefined for a conversation that is kept. Pure. */
 export function countdownOfConversation({
   conversation,
   sandbox,
@@ -208,8 +209,8 @@ export function countdownOfConversation({
     return undefined;
   if (sandbox !== undefined && isChanging(sandbox)) return undefined;
   const overMs = endMs(conversation);
-  // A resume and a pause both change the sandbox's admission, except for the pause of a sandbox
-  // that waits for a slot.
+  // A resume and a pause change the time of the condition Admitted. Only `pauseTime` shows the
+  // pause of a sandbox that waits for admission.
   const pausedMs = Date.parse(sandbox?.status?.pauseTime ?? '');
   const sinceMs =
     sandbox === undefined
@@ -243,17 +244,17 @@ export function countdownOfConversation({
   ]);
 }
 
-/** Whether the conversation has unfinished work, so that admission resumes the sandbox. */
+/** Whether the conversation has unfinished work, for which the operator resumes the sandbox. */
 const isUnfinished = (conversation: CachedConversation): boolean =>
   conversation.status?.executionStatus === 'running' || isToContinue(conversation);
 
-/** Whether the conversation has a start or a message in progress, which no pause has ended. */
+/** Whether the start of the conversation is not over, or messages are undelivered. */
 const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0;
 
 /**
- * The countdown of a sandbox and its volume; undefined for a sandbox that is kept for ever, as far
- * as known, and for a warm sandbox, which only its pool deletes. Pure.
+ * The countdown of a sandbox and its volume; undefined for a sandbox that is kept, as far as known,
+ * and for a warm sandbox, which only its pool deletes. Pure.
  */
 export function countdownOfSandbox({
   sandbox,
@@ -282,7 +283,7 @@ export function countdownOfSandbox({
   const interrupted = (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
   const unfinished = conversations.some(isUnfinished);
   if (reason === SandboxReason.quota && (interrupted || unfinished)) return undefined;
-  // A message may have reached the agent at the moment of the pause.
+  // The agent may have received a message at the moment of the pause; its work has to resume.
   if (reason === SandboxReason.idle && unfinished) return undefined;
   return earliest([
     byTemplate(

@@ -23,14 +23,11 @@ import {
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { observe, type ControllerSpec, type EventSource, workers } from '../controller-spec.ts';
 
-/** Times in milliseconds that prevent surprising deletions. */
+/** Times in milliseconds that protect objects from an unexpected deletion. */
 export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
-  /**
-   * Minimum time for which checks must see an object as due, on the monotonic clock of this
-   * process, before its deletion. Default 120,000.
-   */
+  /** Minimum monotonic time for which an object is found due before deletion. Default 120,000. */
   readonly confirmMs: number;
 }
 
@@ -42,7 +39,7 @@ export interface RetentionReconcilerOptions extends RetentionSubjectsOptions {
   readonly times?: Partial<RetentionTimes> | undefined;
 }
 
-/** Maximum delay of a timer: the wall clock may be set in the meantime. */
+/** Maximum delay of a requeue, because the wall clock may be set in the meantime. */
 const maxWaitMs = 3_600_000;
 /** Delay before the next reconcile after a write that no cache has shown yet. */
 const silentWatchMs = 5_000;
@@ -52,16 +49,16 @@ type AnnounceStep = Extract<RetentionStep, { readonly kind: 'announce' }>;
 const announcedOf = ({ status }: CachedConversation | Sandbox): Condition | undefined =>
   findCondition(status?.conditions, ConversationCondition.expiring);
 
-/** Requests include the plural of the kind, because conversations and sandboxes share a queue. */
+/** The name begins with the plural of the kind, because both kinds share a queue. */
 const requestOf = (object: CachedConversation | Sandbox): Request => ({
   namespace: object.metadata.namespace,
   name: `${resourceFor(object).plural}/${object.metadata.name}`,
 });
 
 /**
- * Deletes objects by `ttlSecondsAfterFinished` and the `retention` of templates. Each deletion is
- * announced first, and decided again on the API server's version, which is the precondition of the
- * deletion: an object that was used since stays.
+ * Deletes objects by `ttlSecondsAfterFinished` and the `retention` of templates. Announces each
+ * deletion, and decides again on the API server's version before the deletion. That version is the
+ * precondition of the deletion, so an object that was used in between stays.
  */
 export class RetentionReconciler {
   readonly #options: RetentionReconcilerOptions;
@@ -91,7 +88,7 @@ export class RetentionReconciler {
     const { namespace, name } = template.metadata;
     for (const sandbox of stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
       this.observeSandbox(sandbox);
-    // No index finds conversations of deleted sandboxes, and retentions change rarely.
+    // No index finds the conversations of deleted sandboxes, and `retention` changes rarely.
     for (const conversation of stores.conversations.list())
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name)
         this.observeConversation(conversation);
@@ -102,7 +99,7 @@ export class RetentionReconciler {
     this.#observeSandboxOf(conversation);
   }
 
-  /** Observes the conversations that were in the sandbox; another rule may apply now. */
+  /** Decides again for the conversations of a deleted sandbox; another rule may apply to them. */
   forgetSandbox(sandbox: Sandbox): void {
     this.#due.forget(sandbox.metadata.uid);
     this.#observeUsers(sandbox);
@@ -131,8 +128,8 @@ export class RetentionReconciler {
   }
 
   /**
-   * Takes the step for the API server's version of the object, because a cache may lag. Only
-   * deletes objects that are due since `dueAtMs`, which `ElapsedTimes` has confirmed.
+   * Decides again on the API server's version of the object, because a cache may lag, and takes the
+   * step. Deletes only an object that is due since `dueAtMs`, which `ElapsedTimes` has confirmed.
    */
   async #act(
     cached: RetentionSubject,
@@ -156,7 +153,7 @@ export class RetentionReconciler {
       case 'wait':
         break;
     }
-    // The watch causes the next reconcile; the delay is for a watch that reports nothing any more.
+    // The event of the write causes the next reconcile. The delay is for a watch that is broken.
     return { requeueAfterMs: silentWatchMs };
   }
 
@@ -175,8 +172,8 @@ export class RetentionReconciler {
     { announcement, atMs }: AnnounceStep,
     signal: AbortSignal,
   ): Promise<void> {
-    // The Event precedes the condition, whose write may succeed although its response is lost: each
-    // stored condition has an Event.
+    // The Event is recorded before the write of the condition. If the response to the write is
+    // lost, the stored condition still has an Event.
     for (const about of inIt.length > 0 ? inIt : [object])
       this.#options.events.record(about, {
         type: 'Normal',
@@ -189,13 +186,13 @@ export class RetentionReconciler {
       status: 'True',
       ...announcement,
       observedGeneration: object.metadata.generation,
-      // The message refers to this very time.
+      // The deletion time in the message is computed from this time.
       lastTransitionTime: new Date(atMs).toISOString(),
     };
     await this.#store(object, condition, signal);
   }
 
-  /** Writes or removes the condition Expiring, on the version of the object. */
+  /** Writes or removes the condition Expiring; throws a conflict if the object has changed. */
   async #store(
     object: CachedConversation | Sandbox,
     condition: Condition | undefined,
@@ -216,8 +213,9 @@ export class RetentionReconciler {
   ): Promise<void> {
     const { logger, metrics } = this.#options;
     const { namespace, name, uid } = object.metadata;
-    // A resume only changes the sandbox, so garbage collection would delete a sandbox that was just
-    // resumed. The agent of a running sandbox is used by a message, which changes the conversation.
+    // A resume changes only the sandbox: the deletion of the conversation would not notice it. The
+    // sandbox is therefore deleted first, in the version that was read. For a RUNNING sandbox this
+    // is unnecessary, because a message to its agent also changes the conversation.
     if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING')
       await this.#deleteVersion(ownSandbox, signal);
     if (!(await this.#deleteVersion(object, signal))) return;
@@ -227,7 +225,7 @@ export class RetentionReconciler {
     logger.info('deleted by retention', { kind, namespace, name, rule });
   }
 
-  /** Deletes the version that was read; false when the object is already deleted. */
+  /** Deletes the object in the version that was read; false when it is already deleted. */
   async #deleteVersion(
     object: CachedConversation | Sandbox,
     signal: AbortSignal,
@@ -251,7 +249,7 @@ export class RetentionReconciler {
       this.#observe(this.#subjects.ofConversation(user));
   }
 
-  /** Observes the sandbox that a conversation may have kept, as caches change in any order. */
+  /** Decides again for the sandbox, which may have been kept because of the conversation. */
   #observeSandboxOf({ metadata: { namespace }, status }: CachedConversation): void {
     const name = status?.sandboxName;
     const sandbox =
@@ -266,10 +264,7 @@ export class RetentionReconciler {
   }
 }
 
-/**
- * Deletes conversations and sandboxes after the periods of their templates. `requested`: objects
- * that the reconciler itself enqueues.
- */
+/** `requested` is the source of the requests that the reconciler itself enqueues. */
 export function retentionController(
   caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>,
   reconciler: RetentionReconciler,

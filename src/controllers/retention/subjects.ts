@@ -24,7 +24,7 @@ export interface RetentionSubjectsOptions {
 export interface RetentionSubject {
   readonly object: CachedConversation | Sandbox;
   readonly countdown: Countdown | undefined;
-  /** The conversations in a sandbox, which get the Events of its deletion. */
+  /** The conversations in the sandbox `object`, which get the Events about its deletion. */
   readonly conversations: readonly CachedConversation[];
   /** The sandbox that is deleted with a conversation, because no other conversation uses it. */
   readonly ownSandbox?: Sandbox | undefined;
@@ -77,8 +77,8 @@ export class RetentionSubjects {
   }
 
   /**
-   * The facts from the API server; undefined when the object is deleted. Objects that a person may
-   * use again are read last.
+   * Reads the facts from the API server; undefined when the object is deleted. The object is read
+   * first, so that a later use of its sandbox or its conversations still counts.
    */
   async stored(
     object: CachedConversation | Sandbox,
@@ -110,7 +110,7 @@ export class RetentionSubjects {
     const sandbox = await read(sandboxes, name);
     if (sandbox?.metadata.uid !== uid) return undefined;
     const template = await read(sandboxTemplates, sandbox.spec.templateName);
-    // The stored sandbox names conversations that have joined it even before a cache shows them.
+    // The stored owner references include conversations that the cache does not show yet.
     const names = new Set([
       ...this.#knownIn(sandbox).map(({ metadata }) => metadata.name),
       ...conversationReferencesOf(sandbox).map((reference) => reference.name),
@@ -142,7 +142,7 @@ export class RetentionSubjects {
     return { object: sandbox, countdown, conversations: inIt };
   }
 
-  /** The conversations in a sandbox that the cache has. */
+  /** The conversations in a sandbox, according to the cache. */
   #knownIn(sandbox: Sandbox): readonly CachedConversation[] {
     const { namespace, name } = sandbox.metadata;
     return this.#options.stores.conversations

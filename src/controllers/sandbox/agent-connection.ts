@@ -20,14 +20,14 @@ export interface AgentSide {
 
 /**
  * The webhook by which a sandbox's agent reports changes. The agent adds its session key by itself.
- * At most a second passes between a change and its record, so an event may wait for others for a
- * quarter of that.
+ * A change is to reach the record of the conversation within a second, so the agent may collect
+ * events for a quarter of a second.
  *
- * The buffer is never full, by number or by size, because it keeps only few events: the real server
- * flushes a full buffer in the middle of its work, and a gateway that does not answer would block
- * the agent for half a minute each time. The next poll finds the dropped events. The agent retries
- * once, after 5 s: without a retry it would try again four times a second while the gateway is
- * unavailable, and with more retries it would take longer to end.
+ * The limits keep the buffer from filling up: openhands-agent-server flushes a full buffer in the
+ * middle of its work, and a gateway that does not answer would block the agent for half a minute
+ * each time. The next poll finds the dropped events. The agent retries once, after 5 s. Without a
+ * retry the agent would try again four times a second while the gateway is unavailable, and more
+ * retries would delay the end of the agent.
  */
 const webhooksOf = (
   agentSide: AgentSide | undefined,
@@ -54,11 +54,11 @@ export interface AgentConnectionsOptions {
   readonly random: () => number;
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
-  /** Destination of the agents' webhooks; absent when agents send none. */
+  /** Destination of the agents' webhooks; absent if agents send none. */
   readonly agentSide?: AgentSide | undefined;
 }
 
-/** An agent in one run of its container. */
+/** An agent in one run of its container, which `containerID` identifies. */
 interface AgentPlace {
   readonly endpoint: AgentEndpoint;
   readonly sandbox: Sandbox;
@@ -67,29 +67,26 @@ interface AgentPlace {
 
 export interface AgentConnection {
   readonly connected: boolean;
-  /** Absent where this attempt has not delivered the agent's keys. */
+  /** Absent if this attempt has not sent the agent its keys. */
   readonly introduction?: AgentIntroduction | undefined;
-  /** Whether the agent answers, and has other keys than the operator's. */
+  /** Whether the agent has keys that the operator did not send. */
   readonly isForeign?: boolean;
-  /** Milliseconds until the next attempt; absent when the caller may choose. */
+  /** Milliseconds until the next attempt; absent if the caller chooses the delay. */
   readonly laterMs?: number;
 }
 
 /**
- * Maximum time in which a starting agent refuses a connection or reports that it is not ready. A
- * slower agent does not answer at all.
+ * Maximum time in which a starting agent refuses a connection or reports that it is not ready. An
+ * agent that takes longer counts as one that does not answer.
  */
 const refusalMs = 1_000;
-/**
- * Maximum delay between attempts: an agent that answers again is found within this time, plus the
- * seconds of a call.
- */
+/** Maximum delay between two attempts, and thus before the operator finds a recovered agent. */
 const maxDelayMs = 5_000;
 
 /**
- * Connects agents in a bulkhead of its own: an attempt never waits for a permit, and agents that do
- * not answer have few permits, are served round robin by owner, and are tried with growing delays.
- * Therefore they occupy few of the workers that create and delete pods.
+ * Connects agents in a separate bulkhead, so that agents that do not answer occupy few of the
+ * workers that create and delete pods. An attempt never waits for a permit. Agents that do not
+ * answer have few permits, are served round robin by owner, and are tried with growing delays.
  */
 export class AgentConnections {
   readonly #options: AgentConnectionsOptions;
@@ -107,7 +104,7 @@ export class AgentConnections {
     });
   }
 
-  /** The state of the agent of a warm sandbox, which gets no keys. Throws like `connect`. */
+  /** Reads the state of a warm sandbox's agent, and sends no keys. Throws like `connect`. */
   async probe(
     at: AgentPlace,
     signal: AbortSignal,
@@ -122,7 +119,7 @@ export class AgentConnections {
     return 'answer' in polled ? { state: polled.answer } : { laterMs: polled.laterMs };
   }
 
-  /** Throws every error that is no `AgentError`, and throws when the signal is aborted. */
+  /** Throws errors other than `AgentError`, and throws when the signal is aborted. */
   async connect(at: AgentPlace, signal: AbortSignal): Promise<AgentConnection> {
     const { clock } = this.#options;
     const asked = { agent: keyOf(at), owner: ownerShare(at.sandbox) };
@@ -139,7 +136,7 @@ export class AgentConnections {
     return { connected: false, laterMs: polled.laterMs, isForeign };
   }
 
-  /** Whether the last attempt had no answer at all from the agent that had its keys last. */
+  /** Whether the agent that was connected last gave no answer at all to the last attempt. */
   isSilent(endpoint: AgentEndpoint, sandbox: Sandbox): boolean {
     return this.#lane.isUnresponsive(
       keyOf({ endpoint, sandbox, containerID: sandbox.status?.lastContainerID }),
@@ -150,7 +147,7 @@ export class AgentConnections {
 const keyOf = ({ endpoint, sandbox, containerID }: AgentPlace): string =>
   [sandbox.metadata.uid, containerID, endpoint.baseUrl].join('/');
 
-/** Sends a dormant agent its keys; connected once the agent has them, else to be retried soon. */
+/** Sends its keys to an agent that has none; `connected` is true once the agent has its keys. */
 async function connectAgent(
   { agent, keys, agentSide }: AgentConnectionsOptions,
   { endpoint, sandbox }: AgentPlace,
@@ -174,7 +171,7 @@ async function connectAgent(
     );
     return { connected: true, introduction };
   }
-  // The call with the session key proves that the agent at this address has the key.
+  // This call with the session key proves that the agent at this address has the key.
   await agent.runningConversations(endpoint, { signal });
   return { connected: true };
 }

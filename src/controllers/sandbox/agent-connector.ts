@@ -36,16 +36,16 @@ export interface AgentConnectorOptions {
   readonly connections: AgentConnections;
   readonly stops: AgentStops;
   readonly podBackoff: PodBackoff;
-  /** Agents that do not answer the calls of other controllers. */
+  /** Records which agents do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
 }
 
 type AgentStep = Pick<Extract<SandboxStep, { readonly kind: 'running' }>, 'podIP' | 'containerID'>;
 
-/** Maximum time in which a new start polls its agent at short intervals. */
+/** Maximum time for which the agent of a new start is polled at short intervals. */
 const eagerMs = 10_000;
 const eagerIntervalMs = 100;
-/** Interval at which the agent of a warm sandbox is probed again. */
+/** Interval at which the agent of a warm sandbox is probed. */
 const warmSandboxIntervalMs = 30_000;
 
 const spareUsed = {
@@ -54,8 +54,8 @@ const spareUsed = {
 } as const;
 
 /**
- * Sends the agent of a container its keys, and completes a stop that the previous container's agent
- * has left unfinished.
+ * Sends an agent its keys. Where a resume comes while a pause is still stopping the agent, it also
+ * completes that stop.
  */
 export class AgentConnector {
   readonly #options: AgentConnectorOptions;
@@ -68,7 +68,7 @@ export class AgentConnector {
     return this.#options.stops;
   }
 
-  /** The outcome for a running agent, which may not have answered other callers. */
+  /** The outcome for a running agent, which may not answer the calls of other controllers. */
   async keep(scope: Scope, step: AgentStep, signal: AbortSignal): Promise<Outcome> {
     const { uid } = scope.sandbox.metadata;
     if (this.#options.unresponsiveAgents?.isUnresponsive(uid) === true)
@@ -77,7 +77,7 @@ export class AgentConnector {
     return { progress: { ...observedOf(scope), ...runningProgress, containerID } };
   }
 
-  /** Output of an agent for its owner: bounded, in one line, without the sandbox's keys. */
+  /** Output of an agent for its owner: bounded, on one line, without the keys of the sandbox. */
   shown(output: string, { metadata: { uid }, status }: Sandbox): string {
     const { keys } = this.#options;
     const keyId = status?.masterKeyId;
@@ -89,7 +89,7 @@ export class AgentConnector {
     return lastWords(withoutSecrets(output, secrets)).replaceAll(/\s*\n\s*/g, ' / ');
   }
 
-  /** Connects the agent in a container; the outcome has the status of the sandbox. */
+  /** Connects the agent of a container, and returns the status of the sandbox. */
   async connect(
     scope: Scope,
     { podIP, containerID }: AgentStep,
@@ -105,8 +105,8 @@ export class AgentConnector {
     if (endpoint !== undefined && isWarmSandbox(sandbox))
       return this.#bootWarmSandbox(scope, { endpoint, containerID }, signal);
     const { startingSinceTime } = sandbox.status ?? {};
-    // The agent has answered before in this very container: the kubelet restarts an agent that
-    // stays silent, and no start deadline applies.
+    // The agent has answered in this container run. No start deadline applies, because the kubelet
+    // restarts an agent that does not answer.
     const isSilent = sandbox.status?.lastContainerID === containerID;
     const isEager =
       startingSinceTime === undefined || isWithin(eagerMs, startingSinceTime, clock.now());
@@ -126,14 +126,14 @@ export class AgentConnector {
           stopping ?? { progress: { ...observed, ...runningProgress, containerID, introduction } }
         );
       }
-      // A container that has had the operator's keys may have the owner's files: the pod stays.
+      // The pod of an agent that has had its keys stays, because it may hold the owner's files.
       if (connection?.isForeign === true && !isSilent) return await this.#replacePod(scope, signal);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
-    // A silent agent can not be stopped. The status keeps the pending stop until the agent answers,
-    // or its container ends.
+    // An agent that does not answer can not be stopped. `wanted: false` keeps the pending stop in
+    // the status until the agent answers or its container ends.
     const wanted = !isSilent || !hasStopToFinish(sandbox);
     const requeueAfterMs = laterMs ?? soonMs;
     const before = initialisedBefore(viewOfSandbox(sandbox));
@@ -152,7 +152,7 @@ export class AgentConnector {
 
   /**
    * Deletes the pod of an agent that another process has initialised: at once the first time, then
-   * after the back-off of pods. The start deadline ends the attempts.
+   * after the delay of `podBackoff`. The start deadline ends the attempts.
    */
   async #replacePod(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     const { client, podBackoff, logger } = this.#options;
@@ -169,8 +169,8 @@ export class AgentConnector {
   }
 
   /**
-   * Waits until the agent of a warm sandbox has booted. An agent that already has keys got them
-   * from another process, so no owner may get the sandbox.
+   * Waits until the agent of a warm sandbox has booted. If the agent already has keys, another
+   * process has sent them, so the sandbox fails and no owner gets it.
    */
   async #bootWarmSandbox(
     scope: Scope,

@@ -22,7 +22,7 @@ export interface AgentStopsOptions extends CommonNeeds {
   readonly keys: SandboxKeys;
   readonly elapsed: ElapsedTimes;
   readonly connections: Pick<AgentConnections, 'isSilent'>;
-  /** Archives the agent's data before its pod is deleted. Absent: there is no archive. */
+  /** Archives the agent's data before its pod is deleted; absent if nothing is archived. */
   readonly archives?: SandboxArchives | undefined;
   /** Maximum milliseconds that a pause waits for the end of the agent's runs. Default 15,000. */
   readonly pauseBoundMs?: number | undefined;
@@ -30,7 +30,7 @@ export interface AgentStopsOptions extends CommonNeeds {
 
 interface ArchivedPause {
   readonly pauseTime: string;
-  /** Whether the runs had ended. */
+  /** Whether all runs had ended. */
   readonly isLast: boolean;
 }
 
@@ -40,33 +40,33 @@ interface Pausing {
   readonly isBusy: boolean;
 }
 
-/** Delay before the runs of a stopping agent are read again. */
+/** Delay before the operator reads again which runs are still in progress. */
 const stopIntervalMs = 200;
 const maxInterrupted = 64;
-/** Maximum time in which an agent has to report its runs; after that its pod is deleted anyway. */
+/** Maximum time in which an agent has to list its runs. After that its pod is deleted anyway. */
 const patienceMs = 10_000;
-/** The same for an agent that did not answer the last attempt to connect. */
+/** `patienceMs` for an agent that did not answer the last attempt to connect. */
 const silentPatienceMs = 1_000;
-/** Ids of conversations in the agent, by the state of their runs. */
+/** Ids of the conversations whose run is in progress or waits for a confirmation. */
 type Runs = Readonly<Record<'running' | 'waiting', readonly string[]>>;
 
 const nothing: Runs = { running: [], waiting: [] };
 /**
- * Text for the model, and for the readers of the conversation. Without the rejection, an action
- * that is answered after the agent's stop leaves a result without its request in the messages that
- * openhands-agent-server 1.58 sends to the model.
+ * Text for the model and for readers of the conversation. If a pending action got no rejection and
+ * were answered after the stop, openhands-agent-server 1.58 would send the model a result without
+ * its request.
  */
 const rejection =
   'The sandbox was paused before this action was confirmed. It has not been executed. Ask for it again if it is still needed.';
 
 /**
  * Interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox is RUNNING
- * again. An agent that does not answer is logged, and counts as one without runs.
+ * again. An agent that does not answer is logged, and counts as an agent without runs.
  */
 export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
-  /** The last archived pause, by the UID of the sandbox. */
+  /** The last archived pause of each sandbox, by UID. */
   readonly #archivedPauses = recentlyUsed<ArchivedPause>(1_000);
 
   constructor(options: AgentStopsOptions) {
@@ -75,11 +75,11 @@ export class AgentStops {
   }
 
   /**
-   * Completes the stop of an agent whose sandbox was resumed during or before the stop: undefined
-   * once the interrupted runs have ended or the time for that is over. Until then the sandbox is
-   * not RUNNING, because nothing distinguishes a run that is about to end from one that began after
-   * the resume. A pause by the owner interrupts the current runs, however soon the resume came: the
-   * official web UI stops an agent by a pause and a resume.
+   * Completes the stop of an agent whose sandbox was resumed before the stop ended. Returns
+   * undefined once the interrupted runs have ended, or `pauseBoundMs` is over. Until then the
+   * sandbox is not RUNNING, because nothing distinguishes a run that is about to end from a run
+   * that began after the resume. Even an immediate resume does not save the runs from a pause by
+   * the owner: the official web UI stops an agent by a pause and a resume.
    */
   async carryThrough(
     scope: Scope,
@@ -104,13 +104,13 @@ export class AgentStops {
       wanted: false,
     };
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
-    // The pause may have deleted the pod just before the resume, and the agent of a terminating pod
+    // The pause may have deleted the pod just before the resume. The agent of a terminating pod
     // still answers.
     const stored = await storedObject({ client: this.#options.client, signal }, pods, pod);
     if (stored === undefined || stored.metadata.deletionTimestamp !== undefined) return outdated;
     if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#running(endpoint, signal);
-    // No reconcile has read the runs yet, and no run can have begun since the pause.
+    // The status has no runs of this pause yet, and no run can have begun since the pause.
     if (interrupted.length === 0 && lastUserPauseEpoch === agentEpoch && all.length > 0)
       return {
         progress: { ...progress, interrupted: all.slice(0, maxInterrupted) },
@@ -122,8 +122,8 @@ export class AgentStops {
   }
 
   /**
-   * Interrupts the agent's runs, waits for their end, then deletes the pod. An agent that hangs
-   * delays the deletion up to the bound.
+   * Interrupts the agent's runs, waits for their end, then deletes the pod. An agent that does not
+   * answer delays the deletion for `pauseBoundMs` at most.
    */
   async stop(
     scope: Scope,
@@ -146,11 +146,11 @@ export class AgentStops {
       message,
       wanted: false,
     };
-    // The status stores the pause before any run is interrupted: however soon the sandbox runs
-    // again, the reason of the interruption decides which runs continue.
+    // The status stores the pause before any run is interrupted, because the reason of the pause
+    // decides which runs continue after a resume.
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await storedObject({ client, signal }, sandboxes, sandbox);
-    // No pod may be stopped for a pause that is over.
+    // The sandbox was resumed or deleted, so this stop must not continue.
     if (
       stored === undefined ||
       stored.metadata.deletionTimestamp !== undefined ||
@@ -169,8 +169,8 @@ export class AgentStops {
     const { running, waiting } =
       endpoint === undefined ? nothing : await this.#inUse(scope, endpoint, signal);
     const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, maxInterrupted);
-    // The status stores a run before its interruption, so that neither a crash nor a failed write
-    // loses the runs to continue.
+    // The status stores a run before its interruption, so that the run can continue even after a
+    // crash of the operator or a failed write.
     if (interrupted.length > before.length)
       return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
     if (endpoint !== undefined) {
@@ -187,10 +187,7 @@ export class AgentStops {
     return { progress };
   }
 
-  /**
-   * The address of an agent that has run, where the cached pod may be older. The status may lack
-   * the address as well, because the cache lacked the pod when the status was written.
-   */
+  /** The address of an agent that has run, if the cached pod and the status lack the address. */
   async #storedAddress(
     { status: { lastContainerID } = {} }: Sandbox,
     pod: CachedPod,
@@ -204,8 +201,8 @@ export class AgentStops {
   }
 
   /**
-   * The runs of an agent, and those that wait for a confirmation. A silent agent has less time,
-   * because its pod is deleted anyway.
+   * The conversations of an agent whose runs are in progress or wait for a confirmation. An agent
+   * that does not answer gets less time, because its pod is deleted anyway.
    */
   async #inUse({ sandbox }: Scope, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Runs> {
     const { agent, clock, connections } = this.#options;
@@ -255,10 +252,11 @@ export class AgentStops {
   }
 
   /**
-   * Archives the agent's data: once when the pause begins, because a run may not end in time, and
-   * once at the end of the runs. An agent or a store that hangs delays the pause up to its bound.
-   * The stop repeats until the cache shows the deletion of the pod: an agent that has ended by then
-   * must not make a complete archive count as incomplete.
+   * Archives the agent's data when the pause begins, because a run may not end in time, and again
+   * when all runs have ended. An agent or a store that does not answer delays the pause for its
+   * bound at most. `stop` repeats until the cache shows the deletion of the pod. Each state of a
+   * pause is archived once, because an agent that has ended must not make a complete archive
+   * incomplete.
    */
   async #archive(
     { sandbox }: Scope,
@@ -278,7 +276,7 @@ export class AgentStops {
     try {
       await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy, signal });
     } catch (error) {
-      // Until the bound, the next attempt may succeed. No pause lasts longer for its archive.
+      // Before the bound the next attempt may succeed; after it the pause ends without an archive.
       if (signal.aborted || this.#leftMs(sandbox, pauseTime) > 0) throw error;
       this.#options.logger.warn(
         'The pause of a sandbox has ended before its archive was complete',
@@ -292,7 +290,7 @@ export class AgentStops {
     return this.#leftMs(sandbox, pauseTime) > 0;
   }
 
-  /** Milliseconds until the pod is deleted in any case. */
+  /** Milliseconds until the pod is deleted, whatever its agent does. */
   #leftMs({ metadata }: Sandbox, pauseTime: string): number {
     return this.#pauseBoundMs - this.#options.elapsed.elapsedMs(`pause/${metadata.uid}`, pauseTime);
   }

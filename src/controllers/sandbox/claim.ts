@@ -22,14 +22,14 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { ElapsedTimes } from '../elapsed-times.ts';
 
-/** Label of a claim that stays when its sandbox is deleted; the value is always "true". */
+/** Label of a claim that outlives its sandbox; the value is always "true". */
 export const retainedLabel = 'conversation-operator.dev/retained';
-/** Annotation of a claim: the conversation that its sandbox was made for. */
+/** Annotation of a claim with the name of the conversation that its sandbox was made for. */
 export const conversationAnnotation = 'conversation-operator.dev/conversation';
 
 /**
- * The PersistentVolumeClaim of a sandbox's workspace. A claim that is to be retained has no owner
- * reference, so that no garbage collector deletes it; its annotations name its owner and its
+ * The PersistentVolumeClaim of a sandbox's workspace. A retained claim has no owner reference, so
+ * that the garbage collector does not delete it. Its annotations name its owner and its
  * conversation.
  */
 export function buildClaim(
@@ -62,11 +62,11 @@ export function buildClaim(
 
 /** The relation of a claim to the sandbox whose name it has. */
 type ClaimOwnership =
-  /** Made for the sandbox, or retained from one of the same name and owner, and reused. */
+  /** Made for the sandbox, or retained from a sandbox of the same name and owner, and reused. */
   | 'own'
-  /** Owned by an earlier sandbox of the name, and deleted with it; or already being deleted. */
+  /** Owned by an earlier sandbox of the same name and deleted with it, or already being deleted. */
   | 'going'
-  /** Made for another owner, or by hand: never used, however long the sandbox waits. */
+  /** Made for another owner or by hand. The sandbox never uses such a claim. */
   | 'foreign';
 
 export function ownershipOf(claim: CachedClaim, sandbox: Sandbox): ClaimOwnership {
@@ -86,18 +86,18 @@ export const volumeNameTaken = (name: string): Failure => ({
 });
 
 /**
- * Milliseconds from the creation of the pod in which an unbound claim is no failure: provisioners
- * take some seconds, cloud disks ten, and the scheduler reports the pod as unschedulable in that
- * time. With late binding, the scheduler reports nothing for ten minutes, so a longer wait counts
- * as a failure.
+ * Milliseconds after the creation of the pod in which an unbound claim is no failure. Provisioners
+ * take some seconds, cloud disks about ten, and the scheduler reports the pod as unschedulable
+ * meanwhile. With WaitForFirstConsumer the scheduler reports nothing for ten minutes, so a claim
+ * that is unbound after this time is a failure.
  */
 export const bindingMs = 20_000;
 
-/** Milliseconds until an unbound claim is a failure; at most 0 after the grace period. */
+/** Milliseconds until an unbound claim is a failure; 0 or less once it is one. */
 export const bindingInMs = (pod: CachedPod, now: number): number =>
   bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));
 
-/** The failure of the claim of a sandbox whose pod does not run; undefined without one. */
+/** The failure of a sandbox's claim while its pod does not run; undefined without a failure. */
 export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): Failure | undefined {
   const { phase } = claim.status ?? {};
   if (phase === 'Lost') {
@@ -112,7 +112,7 @@ export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): F
   return volumeNotBound(claim);
 }
 
-/** Names all possible causes, because the operator has no right to read storage classes. */
+/** The message names all possible causes, because the operator may not read storage classes. */
 export function volumeNotBound({ spec }: CachedClaim): Failure {
   const { storageClassName } = spec ?? {};
   const why =
@@ -126,27 +126,27 @@ export function volumeNotBound({ spec }: CachedClaim): Failure {
   };
 }
 
-/** Time within which a storage class binds a new claim that waits for no pod. */
+/** Maximum time in which a storage class with the mode `Immediate` binds a new claim. */
 const bindsAtOnceMs = 1_000;
 const maxClasses = 1_000;
 
 /**
- * Delays the pod of a new claim until the claim is bound: for an unbound claim a scheduler reports
- * FailedScheduling, and retries a second later at the earliest. Most storage classes only bind a
- * claim once its pod is scheduled (WaitForFirstConsumer), and the operator has no right to read
- * storage classes. Therefore the first pod of each class waits, and later ones only if the class
- * has bound a claim in that time.
+ * Delays the pod of a new claim until the claim is bound. A scheduler that sees an unbound claim
+ * reports FailedScheduling, and retries a second later at the earliest. Most storage classes bind a
+ * claim only after its pod is scheduled (WaitForFirstConsumer), but the operator may not read
+ * storage classes. Therefore the first pod of each class waits, and later ones wait only if the
+ * class has bound a claim within `bindsAtOnceMs`.
  */
 export class ClaimBindings {
   readonly #seen: ElapsedTimes;
-  /** Storage classes that have not bound a claim before its pod existed. */
+  /** Storage classes that did not bind a claim within `bindsAtOnceMs`. */
   readonly #late = recentlyUsed<true>(maxClasses);
 
   constructor(options: { readonly clock: Clock }) {
     this.#seen = new ElapsedTimes(options);
   }
 
-  /** Milliseconds for which the pod of this claim still waits. */
+  /** Milliseconds for which the pod of this claim has to wait. */
   waitMs({ metadata, spec, status }: CachedClaim): number {
     if (status?.phase === 'Bound' || status?.phase === 'Lost') return 0;
     const storageClass = spec?.storageClassName ?? '';

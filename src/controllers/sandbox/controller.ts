@@ -43,15 +43,15 @@ export interface SandboxesOptions extends CreationsOptions {
   readonly random: () => number;
   readonly stores: SandboxReconcilerOptions['stores'];
   readonly agent: AgentClient;
-  /** Agents that do not answer the calls of other controllers. */
+  /** Records which agents do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
   /** Maximum milliseconds that a pause waits for the end of the agent's runs. Default 15,000. */
   readonly pauseBoundMs?: number | undefined;
-  /** Archives the agents' data before their pods are deleted. Absent: there is no archive. */
+  /** Archives the agents' data before their pods are deleted; absent if nothing is archived. */
   readonly archives?: SandboxArchives | undefined;
 }
 
-/** Creates the reconciler of sandboxes, and the parts that share this process's measurements. */
+/** Creates the reconciler of sandboxes with all its parts. */
 export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
   const {
     client,
@@ -103,7 +103,6 @@ export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
   });
 }
 
-/** Creates, connects, stops and replaces the pods and volumes of sandboxes. */
 export function sandboxController(options: SandboxControllerOptions): ControllerSpec {
   const { caches, reconciler, unresponsiveAgents, unresponsive } = options;
   const sandboxes = caches.sandboxes.store;

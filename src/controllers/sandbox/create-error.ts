@@ -30,7 +30,7 @@ export function quantityOf(text: string): number {
 export type CreatedKind = 'pod' | 'volume' | 'sandbox';
 
 export interface CreateError extends Failure {
-  /** The API server's text, for administrators in logs and Events; clients never see it. */
+  /** The API server's text, for administrators in logs and Events; REST clients never see it. */
   readonly serverMessage: string;
 }
 
@@ -40,17 +40,17 @@ interface Pattern {
   readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
 }
 
-/** Names of Kubernetes objects and resources that a message may repeat, without other text. */
+/** The first group of a match, if it can be the name of a Kubernetes object or resource. */
 const nameIn = (match: RegExpExecArray): string =>
   /^[a-z0-9][a-z0-9./-]{0,252}$/i.test(match[1] ?? '') ? ` ${match[1] ?? ''}` : '';
-/** `requests.cpu=2,requests.memory=4Gi` → requests.cpu, requests.memory. */
+/** Returns `requests.cpu, requests.memory` for `requests.cpu=2,requests.memory=4Gi`. */
 const keysOf = (list: string): string =>
   list
     .split(',')
     .flatMap((entry) => /^[a-z0-9./-]{1,100}$/.exec(entry.split('=')[0]?.trim() ?? '')?.[0] ?? [])
     .join(', ');
 
-/** `requests.cpu=2,pods=1` as pairs of a resource and its quantity. */
+/** Parses `requests.cpu=2,pods=1` to pairs of a resource and its quantity. */
 const quantitiesOf = (list: string): ReadonlyMap<string, string> =>
   new Map(
     list.split(',').map((entry): [string, string] => {
@@ -59,7 +59,7 @@ const quantitiesOf = (list: string): ReadonlyMap<string, string> =>
     }),
   );
 
-/** The resources whose request exceeds the quota's whole limit, so that it never fits. */
+/** The resources whose request alone exceeds the limit of the quota. */
 function neverFitting(requested: string, limited: string): readonly string[] {
   const limits = quantitiesOf(limited);
   return [...quantitiesOf(requested)].flatMap(([resource, quantity]) => {
@@ -69,7 +69,7 @@ function neverFitting(requested: string, limited: string): readonly string[] {
 }
 
 /**
- * The first pattern that matches decides. The texts are those of Kubernetes' admission plugins
+ * The first pattern that matches applies. The texts are those of Kubernetes' admission plugins
  * (resourcequota, limitranger, podsecurity, webhook, policy/validating, serviceaccount, priority,
  * runtimeclass, namespace/lifecycle), of its authorizer, and of OpenShift's security context
  * constraints.
@@ -168,7 +168,7 @@ const patterns: readonly Pattern[] = [
   },
 ];
 
-/** The text names the paths of fields, which the template's author has written, and no values. */
+/** Names the paths of invalid fields, which the template's author has written, but no values. */
 function invalidText(what: CreatedKind, { body }: ApiError): string {
   const fields = (body.details?.causes ?? []).flatMap(
     ({ field }) => /^[A-Za-z0-9_.[\]-]{1,120}$/.exec(field ?? '')?.[0] ?? [],
@@ -177,7 +177,7 @@ function invalidText(what: CreatedKind, { body }: ApiError): string {
   return `The template makes no valid ${what}${named.length === 0 ? '' : `: ${named.join(', ')}`}.`;
 }
 
-/** Why the API server does not create an object; undefined if the error is not about the object. */
+/** Why the API server rejects an object; undefined if the error is not about the object. */
 export function createErrorOf(error: unknown, what: CreatedKind): CreateError | undefined {
   if (
     !(error instanceof ApiError) ||
@@ -198,8 +198,8 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
     const found = typeof code === 'string' ? code : code(match);
     return refused(found, text(what, match), policyOfCreateError(found));
   }
-  // A sandbox is not made of a template: the cluster's admission rejects the sandbox, or the
-  // cluster has other definitions.
+  // No template is involved in a sandbox: admission in the cluster rejects it, or the cluster has
+  // another version of the CRDs.
   if (error.status === 403 || (what === 'sandbox' && error.status < 500))
     return refused(FailureCode.creationForbidden, `The cluster refuses the ${what}.`);
   if (error.status === 422 || error.status === 400 || error.status === 413)
@@ -207,6 +207,6 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
   return undefined;
 }
 
-/** Delay before the next attempt: 1 s, then a quarter of the time since the start, at most 15 s. */
+/** Delay before the next attempt: a quarter of the time since the start, from 1 s to 15 s. */
 export const retryAfterMs = (startingForMs: number): number =>
   Math.min(15_000, Math.max(1_000, startingForMs / 4));

@@ -23,12 +23,12 @@ export interface CreationsOptions extends PodSurroundings, RecordingNeeds {
   readonly podCreations: PodCreations;
 }
 
-/** Delay before the next attempt to create an object whose name is in use. */
+/** Delay before the operator tries again to create an object whose name is in use. */
 const askAgainMs = 1_000;
 
 /**
- * The wait for an object whose name is in use: by the sandbox's own new object, by an old one that
- * is being deleted, or by one that no cache shows.
+ * The wait for an object whose name is in use. The sandbox may have just created the object, an old
+ * object may be in deletion, or no cache shows the object yet.
  */
 function nameInUse(what: CreatedKind, name: string, startingForMs: number): WaitingFor {
   const wait = (reason: string, message: string) => ({
@@ -43,7 +43,7 @@ function nameInUse(what: CreatedKind, name: string, startingForMs: number): Wait
   return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
 }
 
-/** Creates the pod and the volume of a sandbox, only while the API server's version is to run. */
+/** Creates the pod and the claim of a sandbox, if its version in the API server is to run. */
 export class Creations {
   readonly #options: CreationsOptions;
 
@@ -52,8 +52,8 @@ export class Creations {
   }
 
   /**
-   * Reserves the slot of the pod, then calls `work`. `podCreations` counts the sandbox from before
-   * the reservation until after the creation: the slot of a sandbox deleted in between stays taken.
+   * Reserves the slot of the pod, then calls `work`. `podCreations` counts the sandbox until `work`
+   * ends, so that the slot of a sandbox that is deleted meanwhile stays taken.
    */
   during<T>(scope: Scope, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#options.podCreations.during(scope.sandbox.metadata.uid, async () => {
@@ -62,7 +62,7 @@ export class Creations {
     });
   }
 
-  /** Whether certainly no pod exists or will. Sets the pod, if one exists after all. */
+  /** Whether no pod exists and none can appear. If a pod exists, sets `scope.pod`. */
   async noPod(
     scope: Scope,
     signal: AbortSignal,
@@ -79,9 +79,9 @@ export class Creations {
   }
 
   /**
-   * Stores that a pod may exist from now on, unless the admission has. The write names the version
-   * in which the sandbox was admitted and meant to run, so that the API server rejects it after any
-   * change.
+   * Stores that a pod may exist from now on, unless the admission has stored that. The write is
+   * based on the version in which the sandbox was admitted and meant to run, so that the API server
+   * rejects the write after any change.
    */
   async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys, clock } = this.#options;
@@ -95,7 +95,7 @@ export class Creations {
     scope.reserved = true;
   }
 
-  /** Creates the claim. Undefined once it exists; else the outcome of a wait or a failure. */
+  /** Creates the claim. Returns undefined once it exists, or the outcome of a wait or failure. */
   async claim(
     scope: Scope,
     template: SandboxTemplate,
@@ -113,7 +113,7 @@ export class Creations {
     });
   }
 
-  /** Creates the pod, with the same result as `claim`. */
+  /** Creates the pod. Returns the same as `claim`. */
   async pod(
     scope: Scope,
     template: SandboxTemplate,
@@ -122,7 +122,7 @@ export class Creations {
     const { keys, agentSide, outward } = this.#options;
     const { sandbox } = scope;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
-    // The slot was reserved while there was no template.
+    // There was no template when the slot was reserved.
     if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
     return this.#create(scope, 'pod', async () => {
       const { uid } = scope.sandbox.metadata;
@@ -137,10 +137,9 @@ export class Creations {
   }
 
   /**
-   * Whether the sandbox is to run, with a reserved slot, in the API server's version: the cache may
-   * lag behind a deletion, a pause, or the release of the reservation. An object of a deleted
-   * sandbox would be garbage-collected and created again, over and over. From here on the scope has
-   * the API server's version.
+   * Whether the sandbox is to run, with a reserved slot, in the API server's version, which the
+   * scope then has. The cache may not show a deletion, a pause, or the release of the reservation
+   * yet. Objects of a deleted sandbox would be garbage-collected and created again in a loop.
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
     if (scope.reserved) return true;
@@ -174,8 +173,8 @@ export class Creations {
   ): Promise<Outcome | undefined> {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
-    // This time only paces the attempts. A sandbox that waits for room in a quota has no time from
-    // which its deadline counts.
+    // A sandbox that waits for room in a ResourceQuota has no `startingSinceTime`. The attempts
+    // then slow down with the time since its admission.
     const { startingSinceTime = progressSince(scope.sandbox) } = scope.sandbox.status ?? {};
     const startingForMs = clock.now() - Date.parse(startingSinceTime);
     try {

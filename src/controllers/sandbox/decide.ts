@@ -40,12 +40,12 @@ export const SandboxFailure = {
 type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
 
 /**
- * Delay before a missing template is a failure: a template applied together with its first sandbox
- * may arrive a little later.
+ * Delay before a missing template is a failure, because a template that is applied together with
+ * its first sandbox may arrive a little later.
  */
 const templateGraceMs = 5_000;
 
-/** Whether a pod has ended, and no container of it runs again. */
+/** Whether a pod has ended, so that none of its containers starts again. */
 export const hasEnded = ({ status }: CachedPod): boolean =>
   status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
@@ -56,16 +56,16 @@ export const agentStatusOf = (pod: CachedPod) => {
   return statuses.find((status) => status.name === name) ?? statuses[0];
 };
 
-/** Delay after the termination grace period before a pod counts as stuck on a dead node. */
+/** Delay after the termination grace period before the node of a pod counts as dead. */
 const unendedMs = 30_000;
 
-/** The earliest of some delays that are still to come. */
+/** The shortest of the positive delays; empty if there is none. */
 const requeueAtNext = (...inMs: readonly number[]): { readonly requeueAfterMs?: number } => {
   const toCome = inMs.filter((ms) => ms > 0);
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
 
-/** Whether the agent was in its pod until now; an earlier crash of its container excludes that. */
+/** Whether the agent was in this pod until now, without a crash of its container since. */
 function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;
@@ -83,8 +83,8 @@ const disruption = (
   isDisruption && isAgentIn(pod, sandbox) ? { isDisrupted: true } : {};
 
 /**
- * The step for a pod that is being deleted while the sandbox is meant to run. Until the pod is
- * deleted there can be no other one.
+ * The step for a pod in deletion whose sandbox is meant to run. A new pod has to wait for the
+ * deletion, because it has the same name.
  */
 function decideEnding(
   { sandbox, now }: ObservedSandbox,
@@ -101,8 +101,8 @@ function decideEnding(
     return { kind: 'wait', reason: code, message };
   }
   const loss = podLoss(pod);
-  // A deletion without a known reason is the operator's own, for a pause that is over, unless the
-  // pod was in use until now.
+  // Without a known reason, the operator deleted the pod for an earlier pause, unless the sandbox
+  // is RUNNING or its pod counts as lost.
   const unexpected =
     isOwnedBy(pod, sandbox) &&
     (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(shown));
@@ -121,7 +121,7 @@ function decideEnding(
   };
 }
 
-/** The most specific failure that keeps a sandbox from running, as far as the objects show it. */
+/** The most specific reason in the objects why the sandbox does not run. */
 function failureOf({
   sandbox,
   claim,
@@ -134,7 +134,7 @@ function failureOf({
   if (pod === undefined) {
     if (claim !== undefined && ownershipOf(claim, sandbox) === 'foreign')
       return volumeNameTaken(claim.metadata.name);
-    // Only the status of the sandbox has an error of a creation.
+    // The error of a rejected creation exists only in the status of the sandbox.
     if (phase === 'STARTING' && isCreateErrorCode(reason))
       return { code: reason, message, policy: policyOfCreateError(reason) };
     return initialisedBefore(view);
@@ -159,8 +159,8 @@ export const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
   durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
 
 /**
- * Whether the step depends on an autoscaler's Events about a node for the pod: the deadline of a
- * first start would count, or is over. A sandbox that has run waits for a node in any case.
+ * Whether the step depends on an autoscaler's Events about a node for the pod, because the deadline
+ * of a first start runs or is over. A sandbox that has run waits for a node in any case.
  */
 export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
   const { sandbox, pod, startingForMs } = observed;
@@ -176,7 +176,7 @@ export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
   );
 }
 
-/** Delay before the Events about a pod are read next; 0 where no step depends on them. */
+/** Delay before the Events about a pod are read again; 0 if no step depends on them. */
 function nodeCheckMs(
   { sandbox, startingForMs, nodeAddition }: ObservedSandbox,
   failure: Failure | undefined,
@@ -191,7 +191,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   const deadlineMs = startDeadlineMsOf(observed);
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
-  // After a first run, time counts from when the current reason was first shown.
+  // After a first run, a failure is final if it has been the reason for the whole deadline.
   const isFinalNow = ({
     code,
     policy,
@@ -243,7 +243,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     bindingInMs(pod, now) > 0 &&
     !overdue;
   const failure = isBinding ? undefined : found;
-  // The autoscaler may be adding a node; a later read of the Events decides.
+  // The Events could not be read, so the autoscaler may be adding a node.
   const isNodeUnknown = nodeAddition === 'unknown' && startingForMs < deadlineMs + unknownGraceMs;
   if (failure !== undefined && isFinalNow(failure) && !isNodeUnknown)
     return { kind: 'fail', code: failure.code, message: failure.message };
@@ -314,7 +314,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     };
   }
   const { status } = sandbox;
-  // A sandbox that was resumed before or during the interruption of its runs is connected anew.
+  // After a resume, the agent is connected again to complete the interruption of its runs.
   const known =
     status?.containerID === agent.containerID &&
     status.podIP === podIP &&
@@ -322,7 +322,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   return { kind: known ? 'running' : 'connect-agent', podIP, containerID: agent.containerID };
 }
 
-/** The end of a message about a pod whose containers report no failure. */
+/** The end of a message about a pod none of whose containers reports a failure. */
 function unreadyBecause(pod: CachedPod | undefined): string {
   if (
     pod?.status?.conditions?.some(
@@ -333,9 +333,9 @@ function unreadyBecause(pod: CachedPod | undefined): string {
   return ': its node could not set up its volumes or its network';
 }
 
-/** The step for a sandbox that has no pod and should not have one now. */
+/** The step for a sandbox that has no pod and needs none now. */
 function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
-  // Until its slot is released, a pod may exist that no cache shows.
+  // Before the release of its slot, a pod may exist that no cache shows.
   if (
     sandbox.status?.replicas === 1 ||
     !isTrue(sandbox.status?.conditions, SandboxCondition.failed)
@@ -349,7 +349,7 @@ function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
   return isUnused && !hasRun(sandbox) ? { kind: 'delete-claim', claim } : { kind: 'stopped' };
 }
 
-/** Decides the next step for a sandbox. Pure: the same observation gives the same step. */
+/** Decides the next step for a sandbox. A pure function: the same input gives the same step. */
 export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   const { sandbox, pod } = observed;
   if (shouldRun(sandbox)) return decideRunning(observed);
@@ -357,7 +357,7 @@ export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   const { reason, message } = viewOfSandbox(sandbox);
   if (pod.metadata.deletionTimestamp !== undefined) return { kind: 'wait', reason, message };
   const { containerID, lastContainerID } = sandbox.status ?? {};
-  // A cache that did not show the pod has cleared `containerID`, but the agent works.
+  // The agent may run even if a cache without the pod has cleared `containerID`.
   const isConnected =
     containerID !== undefined ||
     (lastContainerID !== undefined && lastContainerID === agentStatusOf(pod)?.containerID);

@@ -10,7 +10,7 @@ import {
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { FailureCode, isFailureCode, isWaitingCode } from './failure.ts';
 
-/** The Event of a new volume; undefined for the first volume of a sandbox. */
+/** The Event of a replaced volume; undefined for the first volume of a sandbox. */
 export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
   if (status?.lastContainerID === undefined) return undefined;
   const message =
@@ -18,12 +18,12 @@ export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
   return { type: 'Warning', reason: FailureCode.volumeLost, message };
 }
 
-/** The Event of a new pod on this claim; undefined where the owner expects the pod. */
+/** The Event of a pod that replaces a lost one or uses a retained claim; otherwise undefined. */
 export function podEvent(
   sandbox: Sandbox,
   claim: CachedClaim | undefined,
 ): EventDetails | undefined {
-  // The pod disappeared between two observations.
+  // The pod disappeared while the sandbox was RUNNING.
   if (viewOfSandbox(sandbox).phase === 'RUNNING') {
     return {
       type: 'Warning',
@@ -44,8 +44,8 @@ export function podEvent(
 }
 
 /**
- * The Event of a change of a sandbox's status; undefined for the steps of a start, and for its end
- * where the conversation has an Event. `serverMessage` is the API server's error text.
+ * The Event of a change of a sandbox's status. Undefined for the steps of a start, and for its end
+ * if the conversation has an Event about that. `serverMessage`: the API server's error text.
  */
 export function statusEvent(
   before: Sandbox,
@@ -58,7 +58,7 @@ export function statusEvent(
   const wrong =
     phase === 'ERROR' || reason === SandboxReason.podLost || isFailureCode(reason ?? '');
   if (phase === 'STARTING' && !wrong) return undefined;
-  // The first start of a conversation has an Event on the conversation.
+  // The conversation has the Event about the end of its start.
   if (phase === 'RUNNING' && !hasRun(before) && isMadeForConversation(before)) return undefined;
   const text =
     serverMessage === undefined

@@ -1,6 +1,6 @@
 import type { SandboxView } from '../../status/sandbox-phase.ts';
 
-/** Stable codes of failures besides those of a conversation's start; see docs/reasons.md. */
+/** Codes of failures besides those of a conversation's start; stable, see docs/reasons.md. */
 export const FailureCode = {
   // Failures of the pod, which a kubelet or the scheduler reports.
   imagePullFailed: 'ImagePullFailed',
@@ -17,7 +17,7 @@ export const FailureCode = {
   volumeNotBound: 'VolumeNotBound',
   volumeLost: 'VolumeLost',
   volumeNameTaken: 'VolumeNameTaken',
-  // Answers of the API server to the creation of the pod or the volume.
+  // Errors of the API server on the creation of the pod or the volume.
   resourceQuotaExceeded: 'ResourceQuotaExceeded',
   resourceQuotaTooSmall: 'ResourceQuotaTooSmall',
   resourcesNotSpecified: 'ResourcesNotSpecified',
@@ -30,37 +30,37 @@ export const FailureCode = {
   referenceNotFound: 'ReferenceNotFound',
   creationForbidden: 'CreationForbidden',
   templateInvalid: 'TemplateInvalid',
-  // The agent of a warm sandbox.
+  // Failure of the agent of a warm sandbox.
   spareUsed: 'SpareUsed',
-  // An agent that has keys before the operator has sent it any.
+  // Failure of an agent that has keys before the operator has sent any.
   agentInitialised: 'AgentInitialised',
 } as const;
 export type FailureCode = (typeof FailureCode)[keyof typeof FailureCode];
 
 /**
  * When a failure moves a sandbox from STARTING to ERROR. Before that, the status shows the failure,
- * and creations are retried.
+ * and the operator retries creations.
  */
 const Ending = { atOnce: 'at-once', atDeadline: 'at-deadline', never: 'never' } as const;
 type Ending = (typeof Ending)[keyof typeof Ending];
 
 /**
- * The policy for a failure, by its cause. A first start has nothing to lose and a client that
- * waits, so it ends at its deadline at the latest. A sandbox that has run has files and work, so
- * only a failure ends it that lasts until a person repairs the sandbox or its template.
+ * The policy for a failure, by its cause. In a first start there is no work to lose and a client
+ * that waits, so the start fails at its deadline at the latest. A sandbox that has run has files
+ * and work: it fails only if a person has to repair the sandbox or its template.
  */
 export const FailurePolicy = {
-  /** Each retry fails in the same way and costs as much. */
+  /** Each retry fails in the same way, and costs as much as the first attempt. */
   permanent: 'permanent',
   /** Only a change of the template helps. */
   template: 'template',
-  /** An administrator has to act: a first start does not wait, a sandbox that has run does. */
+  /** An administrator has to act. A first start fails at once; a sandbox that has run waits. */
   environment: 'environment',
   /** The cause may go away by itself. */
   transient: 'transient',
   /** The cause does not disappear by itself, and its repair takes some minutes. */
   needsRepair: 'needs-repair',
-  /** Nothing is wrong: the cluster admits the sandbox later; the time counts for no deadline. */
+  /** Nothing is wrong: the cluster admits the pod later. The wait counts for no deadline. */
   waiting: 'waiting',
 } as const;
 export type FailurePolicy = (typeof FailurePolicy)[keyof typeof FailurePolicy];
@@ -78,15 +78,15 @@ const endings: Readonly<
 
 export interface Failure {
   readonly code: FailureCode;
-  /** Text for the owner: names from the template, sizes, exit codes; no text of the cluster. */
+  /** Text for the owner: names from the template, sizes, exit codes; no messages of Kubernetes. */
   readonly message: string;
   readonly policy: FailurePolicy;
 }
 
 const codes: ReadonlySet<string> = new Set(Object.values(FailureCode));
 /**
- * The failure of an agent whose keys are not the operator's, so that another process can use it.
- * Only the status of the sandbox has the failure once its pod is deleted.
+ * The failure of an agent that got keys from another process, which can use the agent. After the
+ * deletion of the pod, only the status of the sandbox has this failure.
  */
 export const agentInitialised: Failure = {
   code: FailureCode.agentInitialised,
@@ -95,14 +95,14 @@ export const agentInitialised: Failure = {
   policy: FailurePolicy.needsRepair,
 };
 
-/** Whether the reason of a sandbox is a failure, and not a step of its start. */
+/** Whether the reason of a sandbox is a failure, rather than a step of its start. */
 export const isFailureCode = (reason: string): reason is FailureCode => codes.has(reason);
 
-/** `agentInitialised` for a sandbox that has had no agent of its own since; otherwise undefined. */
+/** The failure `agentInitialised` if a STARTING sandbox still has it in its status. */
 export const initialisedBefore = ({ phase, reason }: SandboxView): Failure | undefined =>
   phase === 'STARTING' && reason === agentInitialised.code ? agentInitialised : undefined;
 
-/** The failure of a sandbox that still retries. */
+/** The failure for which a STARTING sandbox retries. */
 export const failureIn = ({
   phase,
   reason,
@@ -116,7 +116,7 @@ const waitingCodes: ReadonlySet<string> = new Set([
   FailureCode.nodeBeingAdded,
 ]);
 /**
- * Whether a sandbox with this reason waits for the cluster to admit it. That time counts for no
+ * Whether a sandbox with this reason waits until the cluster admits its pod. The wait counts for no
  * deadline: `startingSinceTime` is absent, and the deadline counts from the end of the wait.
  */
 export const isWaitingCode = (reason: string): boolean => waitingCodes.has(reason);
@@ -136,7 +136,7 @@ const createErrorCodes: ReadonlySet<string> = new Set([
   FailureCode.creationForbidden,
   FailureCode.templateInvalid,
 ]);
-/** Whether a reason is a creation error, which only the status of the sandbox remembers. */
+/** Whether a reason is the rejection of a creation, which only the sandbox's status shows. */
 export const isCreateErrorCode = (reason: string): reason is FailureCode =>
   createErrorCodes.has(reason);
 export function policyOfCreateError(code: FailureCode): FailurePolicy {

@@ -6,50 +6,49 @@ import type { CachedPod } from '../../resources/cached-core.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 
 /**
- * An autoscaler's last statement about a new node for a pod. No Event counts as `denied`.
- * `unknown`: the Events could not be read.
+ * An autoscaler's last statement about a new node for a pod. denied: also if there is no Event.
+ * unknown: the Events could not be read.
  */
 export type NodeAddition = 'announced' | 'denied' | 'unknown';
 
 /**
  * Maximum age of an announcement. The cluster autoscaler (`--max-node-provision-time`) and
- * Karpenter (`registrationTimeout`) give up a node that has not joined after 15 minutes. The
- * cluster autoscaler announces a node once; Karpenter repeats that every two minutes at most.
+ * Karpenter (`registrationTimeout`) give up on a node that has not joined after 15 minutes. The
+ * cluster autoscaler announces a node once, Karpenter at most every two minutes.
  */
 const maxAnnouncementAgeMs = 15 * 60_000;
 /**
- * Time after the start deadline in which unreadable Events prevent the end of a start. A transient
- * failure of the API server is shorter.
+ * Maximum time after the start deadline for which unreadable Events keep a start from failing. Most
+ * transient failures of the API server are shorter.
  */
 export const unknownGraceMs = 60_000;
 /**
- * Delay before the Events about a pod without a node are first read: both autoscalers search for
- * such pods every ten seconds. The pod of a node that joins only has its whole deadline once the
- * announcement is known.
+ * Delay before the Events about an unschedulable pod are first read, because both autoscalers look
+ * for such pods every ten seconds. The start deadline stops counting once an announcement is read.
  */
 export const firstCheckMs = 10_000;
-/** Delay before the Events about a pod are read again, by their last statement. */
+/** Delay before the Events about a pod are read again, by the last statement in them. */
 export const nextCheckMs: Readonly<Record<NodeAddition, number>> = {
   announced: 60_000,
   denied: 30_000,
   unknown: 5_000,
 };
 
-/** Reasons of the cluster autoscaler and of Karpenter. */
+/** Reasons of announcements by the cluster autoscaler and by Karpenter. */
 const announcing: ReadonlySet<string> = new Set(['TriggeredScaleUp', 'Nominated']);
 
-/** Whether an autoscaler adds no node. Karpenter uses the scheduler's reason, with its own text. */
+/** Whether an Event denies a new node. Karpenter uses the scheduler's reason with another text. */
 const isDenial = ({ reason, message = '' }: KubeEvent): boolean =>
   reason === 'NotTriggerScaleUp' ||
   (reason === 'FailedScheduling' && message.startsWith('Failed to schedule pod, '));
 
-/** Milliseconds since 1970 of the last occurrence. */
+/** Milliseconds since 1970 of the last occurrence of an Event. */
 function occurredAt({ series, lastTimestamp, eventTime, metadata }: KubeEvent): number {
   const { creationTimestamp } = metadata;
   return Date.parse(series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? creationTimestamp);
 }
 
-/** Time of the last announcement of a node; undefined without one, or after a denial. */
+/** Time of the last announcement of a node; undefined if there is none, or a denial came later. */
 export function announcementIn(events: readonly KubeEvent[]): string | undefined {
   const latest = (of: (event: KubeEvent) => boolean): number =>
     Math.max(-Infinity, ...events.filter(of).map(occurredAt).filter(Number.isFinite));
@@ -59,7 +58,7 @@ export function announcementIn(events: readonly KubeEvent[]): string | undefined
     : undefined;
 }
 
-/** Maximum pods in memory. The Events about another one are read again. */
+/** Maximum pods in memory. The Events about any other pod are read again. */
 const maxPods = 10_000;
 
 export interface NodeAdditionsOptions extends CommonNeeds {
@@ -67,20 +66,20 @@ export interface NodeAdditionsOptions extends CommonNeeds {
 }
 
 interface Statement {
-  /** Time of the announcement of a node; absent: an autoscaler adds none. */
+  /** Time of the announcement of a node; absent if no autoscaler adds one. */
   readonly since?: string | undefined;
   /** Monotonic time at which the Events were read. */
   readonly readAt: number;
 }
 
 /**
- * Reads from the Events about a pod whether an autoscaler adds a node for it. Only Events show
- * that: the conditions of the pod are those of a pod that fits no node. The API server searches all
- * Events of the namespace for each read, so a result stays valid for a while.
+ * Reads from the Events about a pod whether an autoscaler adds a node for it. The conditions of the
+ * pod do not show that. For each read the API server searches all Events of the namespace, so a
+ * result stays valid for the time in `nextCheckMs`.
  */
 export class NodeAdditions {
   readonly #options: NodeAdditionsOptions;
-  /** By the UID of the pod. */
+  /** Statements by the UID of the pod. */
   readonly #statements = recentlyUsed<Statement>(maxPods);
 
   constructor(options: NodeAdditionsOptions) {
@@ -88,8 +87,8 @@ export class NodeAdditions {
   }
 
   /**
-   * Whether an autoscaler adds a node for the pod, as the Events say. With `isFinal` (the start
-   * would fail otherwise) any answer but `announced` is read again.
+   * Whether an autoscaler adds a node for the pod, according to the Events. `isFinal` says that the
+   * start would fail otherwise; then any answer but `announced` is read again.
    */
   async of(
     { metadata }: CachedPod,
@@ -109,7 +108,7 @@ export class NodeAdditions {
       ({ items: events } = await client.list(kubeEvents, { namespace, fieldSelector, signal }));
     } catch (error) {
       signal.throwIfAborted();
-      // A cluster whose roles are of an earlier release does not let the operator read Events.
+      // The roles of an earlier release do not allow the operator to read Events.
       if (isForbidden(error)) return this.#remember(uid, undefined);
       logger.warn('events of a pod can not be read', { namespace, pod: name, error });
       return known?.since === undefined ? 'unknown' : this.#judge(uid, known);
@@ -123,7 +122,7 @@ export class NodeAdditions {
     return this.#judge(uid, statement);
   }
 
-  /** Neither a clock jump nor an autoscaler's fast clock ends a wait. */
+  /** The age counts from when this process first saw `since`, so that no clock jump ends a wait. */
   #judge(uid: string, { since }: Statement): NodeAddition {
     if (since === undefined) return 'denied';
     const ageMs = this.#options.elapsed.elapsedMs(`node/${uid}`, since);

@@ -14,17 +14,17 @@ export interface SandboxObserverOptions extends CommonNeeds {
 }
 
 /**
- * Minimum age in milliseconds of a start before its steps are written: longer than a start takes
- * with its image on the node.
+ * Minimum age in milliseconds of a start before its steps are stored. A start takes less time if
+ * its image is on the node.
  */
 const passingMs = 3_000;
 /**
  * Delay in milliseconds before a sandbox without an admission decision gets a status. The first
- * decision writes a status by itself, and would conflict.
+ * decision writes the status too, and an earlier write would cause a conflict.
  */
 const undecidedMs = 5_000;
 
-/** Measures the times, and reads the node, that a sandbox's next step depends on. */
+/** Measures the times, and reads the Events, on which the next step of a sandbox depends. */
 export class SandboxObserver {
   readonly #options: SandboxObserverOptions;
   readonly #bindings: ClaimBindings;
@@ -40,7 +40,7 @@ export class SandboxObserver {
     return this.#options.podBackoff;
   }
 
-  /** Milliseconds for which a step of an ordinary start is still not written. */
+  /** Milliseconds for which a step of an ordinary start is not stored yet. */
   deferMs(sandbox: Sandbox): number {
     const { uid } = sandbox.metadata;
     const delayMs = isUndecided(sandbox) ? undecidedMs : passingMs;

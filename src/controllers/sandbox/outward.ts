@@ -12,30 +12,30 @@ type AgentContainer = Wire<V1Container>;
 /** Certificates that sandboxes trust besides those of their images. */
 export interface SandboxTrust {
   readonly kind: 'ConfigMap' | 'Secret';
-  /** Name in the namespace of the sandbox. The kubelet reads the object; the operator may not. */
+  /** Name in the namespace of the sandbox. Only the kubelet reads the object. */
   readonly name: string;
-  /** Entry with certificates in the PEM format. */
+  /** Key in the object whose value has certificates in the PEM format. */
   readonly key: string;
 }
 
-/** Name of the container that runs first, and of its volume. */
+/** Name of the init container that adds the certificates, and of its volume. */
 export const trustName = 'conversation-operator-trust';
 const sourceName = `${trustName}-source`;
 const folder = '/etc/conversation-operator/trust';
 const sourceFolder = '/etc/conversation-operator/trust-source';
 const sourceFile = 'ca.crt';
-/** Exit code of the program below when the certificates are missing. */
+/** Exit code of `trust.sh` if the certificates are missing. */
 const missing = 78;
 
 const program = readFileSync(new URL('./trust.sh', import.meta.url), 'utf8');
 
-/** File for Java's programs, which read no PEM. Without the file Java keeps its own roots. */
+/** Trust store for Java, which reads no PEM file. Without the file Java keeps its own roots. */
 export const trustStore = `${folder}/cacerts`;
 
-/** Variables by which programs replace the system's roots by those of a file. */
+/** Variables that make programs trust the certificates of a file instead of the system's. */
 const replacing = ['SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'REQUESTS_CA_BUNDLE'];
 
-/** Variables for the programs of the agent, except those that the template has. */
+/** Trust variables of the agent's container, except those that the template sets. */
 export const trustEnvironment = ({
   env = [],
 }: Pick<AgentContainer, 'env'>): { name: string; value: string }[] =>
@@ -47,8 +47,8 @@ export const trustEnvironment = ({
 export const trustMount = { name: trustName, mountPath: folder, readOnly: true };
 
 /**
- * The source is optional for the kubelet, which would otherwise wait for a missing one for ever and
- * only name it in an Event; the container fails instead.
+ * The source is optional, so that the container can fail if it is missing. For a missing required
+ * source the kubelet would wait for ever and report only an Event.
  */
 export function trustVolumes({ kind, name, key }: SandboxTrust): Wire<V1Volume>[] {
   const items = [{ key, path: sourceFile }];
@@ -63,8 +63,8 @@ export function trustVolumes({ kind, name, key }: SandboxTrust): Wire<V1Volume>[
 }
 
 /**
- * The container that runs before all others, with the image, the user and the resources of the
- * agent, so that the pod has no further requirements.
+ * The init container that adds the certificates, and runs first. Its image, user and resources are
+ * those of the agent, so that the pod has no further requirements.
  */
 export function trustContainer(
   { image, imagePullPolicy, resources, securityContext }: AgentContainer,
@@ -86,14 +86,14 @@ export function trustContainer(
   };
 }
 
-/** Annotation of a pod with the object that the container needs: ConfigMap/company-ca/ca.crt. */
+/** Annotation of a pod with the source of its certificates: ConfigMap/company-ca/ca.crt. */
 const sourceAnnotation = `${group}/trust`;
 
 export const trustAnnotations = ({ kind, name, key }: SandboxTrust) => ({
   [sourceAnnotation]: `${kind}/${name}/${key}`,
 });
 
-/** The failure of that container without its certificates; undefined for any other state. */
+/** The failure of `trustContainer` without its certificates; undefined for any other state. */
 export function trustFailure(
   { name, state, lastState }: CachedContainerStatus,
   { metadata }: CachedPod,
@@ -122,19 +122,19 @@ export interface SandboxProxy {
 }
 
 export interface ProxyEnvironmentOptions {
-  /** Proxy of all sandboxes. A template that names one has its own. Absent: none. */
+  /** Proxy of all sandboxes; a proxy in a template replaces it. Absent: no proxy. */
   readonly proxy?: SandboxProxy | undefined;
-  /** URL of the gateway's callback server. Absent: the sandbox can not reach the gateway. */
+  /** URL of the gateway's callback server; absent if sandboxes can not reach the gateway. */
   readonly callbackUrl?: string | undefined;
 }
 
 const loopback = ['localhost', '127.0.0.1', '::1'];
-/** Variable with the template's own list, whose value only the kubelet knows. */
+/** Variable for the template's NO_PROXY, if its value is a reference (`valueFrom`). */
 const templateNoProxy = 'TEMPLATE_NO_PROXY';
 
 const nodeVariable = 'NODE_USE_ENV_PROXY';
 
-/** Programs read one spelling or the other: curl ignores HTTP_PROXY, others ignore http_proxy. */
+/** Programs read only one spelling: curl ignores HTTP_PROXY, others ignore http_proxy. */
 const spellingsOf = (name: string): readonly [string, string] => [name, name.toLowerCase()];
 const noProxySpellings = spellingsOf('NO_PROXY');
 
@@ -144,8 +144,8 @@ const proxiesOf = ({ https, http }: Partial<SandboxProxy>): readonly [string, st
 ];
 
 /**
- * Hosts that are never reached through a proxy: the callback server, by its current and earlier
- * names, because requests to it have keys of the sandbox, and the sandbox itself.
+ * Hosts that sandboxes never reach through a proxy: themselves, and the callback server under its
+ * current and earlier names, because requests to it have keys of the sandbox.
  */
 function hostsInside(callbackUrl: string | undefined): readonly string[] {
   if (callbackUrl === undefined) return loopback;
@@ -153,7 +153,7 @@ function hostsInside(callbackUrl: string | undefined): readonly string[] {
   return [...new Set([host, host.replace(/\.svc$/, ''), ...loopback])];
 }
 
-/** A list of hosts with these hosts added. A star means all hosts, and only where it is alone. */
+/** Adds hosts to a list. A list that is only a star means all hosts, and stays unchanged. */
 function withHosts(list: string, hosts: readonly string[]): string {
   if (list.trim() === '*') return list;
   const present = new Set(list.split(/[\s,]+/));
@@ -163,9 +163,9 @@ function withHosts(list: string, hosts: readonly string[]): string {
 }
 
 /**
- * Proxy variables of the agent's container, which replace those of the same name: the proxy of all
- * sandboxes where the template names none, and a list of hosts without a proxy that includes the
- * gateway. The list is present even without a proxy, because an image may name one.
+ * Proxy variables that replace those of the agent's container: the proxy of all sandboxes, unless
+ * the template names one, and NO_PROXY with the gateway. NO_PROXY is present even without a proxy,
+ * because an image may name a proxy.
  */
 export function proxyEnvironment(
   { env = [], envFrom = [] }: Container,
@@ -190,21 +190,21 @@ export function proxyEnvironment(
       ];
     }
     if (own !== undefined) return [{ name, value: withHosts(own.value ?? '', inside) }];
-    // The kubelet replaces the reference by the value of envFrom. Without a value the reference
-    // stays unchanged, and is the name of no host.
+    // The kubelet replaces `$(NO_PROXY)` by the value of envFrom. Without a value the text
+    // `$(NO_PROXY)` stays, which matches no host.
     const others = [...(envFrom.length === 0 ? [] : [`$(${name})`]), ...(proxy?.noProxy ?? [])];
     return [{ name, value: withHosts(others.join(','), inside) }];
   });
-  // Without this variable Node ignores the others.
+  // Node ignores the other variables unless this one is set.
   const node =
     proxies.length === 0 || named.has(nodeVariable) ? [] : [{ name: nodeVariable, value: '1' }];
   return [...proxies, ...node, ...lists];
 }
 
 /**
- * Settings of an agent of the kind `acp` whose own environment, which takes precedence over the
- * container's, lists the gateway among the hosts without a proxy. A proxy that the settings name in
- * one spelling replaces that of all sandboxes in both.
+ * Settings of an agent of the kind `acp`, with the gateway in the NO_PROXY of their environment,
+ * which has precedence over the container's. A proxy that the settings name in one spelling is
+ * added in the other one too, and so replaces the proxy of all sandboxes.
  */
 export function acpWithoutProxy(
   acp: AcpSettings | undefined,
@@ -228,23 +228,23 @@ export function acpWithoutProxy(
 }
 
 interface JavaEnvironmentOptions {
-  /** Proxy variables that the container gets besides those of its template. */
+  /** Proxy variables that `proxyEnvironment` adds to those of the template. */
   readonly proxies: readonly Variable[];
-  /** File with the certificates that Java's programs trust. Absent: those that Java has. */
+  /** File with the certificates that Java trusts; absent: Java trusts its own. */
   readonly trustStore?: string | undefined;
 }
 
-/** Every Java virtual machine takes options from this variable, and prints them on stderr. */
+/** Every Java virtual machine reads options from this variable, and prints them on stderr. */
 const variableName = 'JAVA_TOOL_OPTIONS';
 
 const schemes = ['https', 'http'] as const;
 
-/** Maven 3.9 only follows Java's proxy with this option. Other versions ignore the option. */
+/** Maven 3.9 needs this option to use Java's proxy. Other versions ignore the option. */
 const mavenFollowsJava = '-Daether.connector.http.useSystemProperties=true';
 
 /**
- * Java's patterns for an entry of NO_PROXY. A pattern is a host with a star at its start or end, so
- * an entry with a port has none, nor does a range that ends within a number of its address.
+ * Java's patterns for an entry of NO_PROXY. A pattern is a host with a star at its start or end. An
+ * entry with a port has no pattern, nor has a CIDR whose prefix length is not 8, 16 or 24.
  */
 function patternsOf(entry: string): readonly string[] {
   if (isIP(entry) === 6) return [`[${entry}]`];
@@ -259,7 +259,7 @@ function patternsOf(entry: string): readonly string[] {
 
 const ownHosts = /-Dhttp\.nonProxyHosts=["']?([^\s"']*)/;
 
-/** The options of a template with these patterns added to its hosts without a proxy. */
+/** Adds patterns to the hosts without a proxy in a template's options, if the template has any. */
 const withPatterns = (own: string, patterns: readonly string[]): string =>
   own.replace(ownHosts, (option, list: string) => {
     const present = new Set(list.split('|'));
@@ -267,8 +267,8 @@ const withPatterns = (own: string, patterns: readonly string[]): string =>
   });
 
 /**
- * Options for the proxies among these variables, before the template's own options. Java supports
- * no proxy over TLS, so such a proxy gets none.
+ * Options for the proxies among these variables, then the template's own options. Java does not
+ * support a proxy over TLS, so such a proxy is left out.
  */
 function proxyOptions(proxies: readonly Variable[], own: string): readonly string[] {
   const valueOf = (wanted: string): string =>
@@ -294,9 +294,9 @@ function proxyOptions(proxies: readonly Variable[], own: string): readonly strin
 }
 
 /**
- * The variable by which Java's programs, which read no other, follow the proxy and trust the
- * certificates of all sandboxes. The template's own options come last, so that Java prefers them. A
- * template whose variable is empty, or has its value from a reference, keeps it unchanged.
+ * JAVA_TOOL_OPTIONS, by which Java uses the proxy and the certificates of all sandboxes. The
+ * template's own options come last, so that they have precedence. A template whose variable is
+ * empty or a reference keeps it unchanged.
  */
 export function javaEnvironment(
   { env = [] }: Container,

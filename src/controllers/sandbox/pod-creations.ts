@@ -4,7 +4,7 @@ import { NotLeadingError } from '@conversation-operator/kube/leader-election';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
-/** Whether a write that failed with this error may have been executed, or may yet be. */
+/** Whether a write that failed with this error may have been executed, or may still be. */
 export const outcomeUnknown = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError
     ? mayBeExecuted(error)
@@ -12,26 +12,26 @@ export const outcomeUnknown = (error: unknown): boolean =>
 
 interface Creation {
   underWay: number;
-  /** Monotonic time until which a failed creation may still be executed. */
+  /** Monotonic time until which the API server may still execute a failed creation. */
   until: number;
 }
 
-/** Maximum time for which the admission of a sandbox proves that the sandbox is to run. */
+/** Maximum time for which an admission proves that the sandbox is still to run. */
 const justAdmittedMs = 1_000;
-/** Maximum time by which the watch may show an admission before the response to it arrives. */
+/** Maximum time by which a watch may show an admission before its response arrives. */
 const answerDelayMs = 50;
 const maxAdmissions = 500;
 
 interface Admission {
   readonly sentAt: number;
-  /** The version that the API server has stored; undefined for an error. */
+  /** The stored resourceVersion; undefined if the write failed. */
   readonly version: Promise<string | undefined>;
 }
 
 /**
- * Records which sandboxes may still get a pod from a creation in flight. Until none can, a read
- * without a pod proves nothing. The record is local to this process: the next leader has waited
- * until no write of this process can be executed any more.
+ * Records which sandboxes may still get a pod from a creation in flight. As long as one is in
+ * flight, a read that finds no pod proves nothing. The record is local to this process: a new
+ * leader begins only when no write of the previous leader can be executed any more.
  */
 export class PodCreations {
   readonly #clock: Clock;
@@ -39,15 +39,15 @@ export class PodCreations {
   readonly #creations = new Map<string, Creation>();
   readonly #admissions = recentlyUsed<Admission>(maxAdmissions);
 
-  /** `settleMs`: maximum time between the sending of a write and its execution. */
+  /** `settleMs`: maximum milliseconds between the sending of a write and its execution. */
   constructor(clock: Clock, settleMs = 10_000) {
     this.#clock = clock;
     this.#settleMs = settleMs;
   }
 
   /**
-   * Runs `work`, which may create a pod for a sandbox. The call begins before the last read that
-   * decides whether the pod may exist.
+   * Runs `work`, which may create a pod for a sandbox. The caller reads whether the pod may exist
+   * within `work`, so that the creation counts before that read.
    */
   async during<T>(sandboxUid: string, work: () => Promise<T>): Promise<T> {
     const creation = this.#creations.get(sandboxUid) ?? {
@@ -65,7 +65,7 @@ export class PodCreations {
     }
   }
 
-  /** Records an admission that is being sent; `stored` is the response of the API server. */
+  /** Records an admission in flight; `stored` is the response of the API server. */
   admitting(uid: string, stored: Promise<Sandbox>): void {
     const version = stored.then(
       ({ metadata }) => metadata.resourceVersion,
@@ -75,8 +75,8 @@ export class PodCreations {
   }
 
   /**
-   * Whether an admission that this process has sent within the last second stored this very
-   * version. A slot that this process has freed since has a newer version, or none.
+   * Whether an admission that this process sent within the last second has stored this very
+   * version. A slot that this process has freed since then has a newer version, or none.
    */
   async isJustAdmitted({ metadata: { uid, resourceVersion } }: Sandbox): Promise<boolean> {
     const admission = this.#admissions.get(uid);
@@ -87,7 +87,7 @@ export class PodCreations {
     );
   }
 
-  /** Records that a creation has failed, within `during`. */
+  /** Records, within `during`, that a creation has failed. */
   failed(sandboxUid: string, error: unknown): void {
     const creation = this.#creations.get(sandboxUid);
     if (creation !== undefined && outcomeUnknown(error))
@@ -95,8 +95,8 @@ export class PodCreations {
   }
 
   /**
-   * Milliseconds until no creation can be executed any more; 0 when none can. While one is in
-   * flight, the delay before the next call.
+   * Milliseconds until no creation can be executed any more; 0 if none can now. While a creation is
+   * in flight, this is the delay before the next call.
    */
   unsettledMs(sandboxUid: string): number {
     const creation = this.#creations.get(sandboxUid);
@@ -108,5 +108,5 @@ export class PodCreations {
   }
 }
 
-/** Delay before the next call while a creation is in flight. */
+/** Delay before the next call of `unsettledMs` while a creation is in flight. */
 const askAgainMs = 200;

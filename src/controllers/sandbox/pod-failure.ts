@@ -2,15 +2,15 @@ import type { CachedContainerStatus, CachedPod } from '../../resources/cached-co
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 import { trustFailure } from './outward.ts';
 
-/** Minimum restarts that make a crash a loop. */
+/** Minimum number of restarts of a crash loop. */
 const crashLoopRestarts = 3;
 /**
- * Minimum duration of a run after which a kubelet (kuberuntime: twice the maximum back-off) and the
- * operator forget earlier crashes.
+ * Minimum duration of a run after which the operator, like the kubelet (twice the maximum back-off
+ * in kuberuntime), forgets earlier crashes.
  */
 const healthyRunMs = 10 * 60_000;
 
-/** Texts of containerd, CRI-O, docker and registries for transient failures of a pull. */
+/** Texts of containerd, CRI-O, docker and registries about transient pull failures. */
 const passingPullFailure =
   /toomanyrequests|too many requests|429|5\d\d (internal|bad gateway|service unavailable|gateway)|i\/o timeout|timed? ?out|deadline exceeded|connection re(fused|set)|no such host|temporary failure|server misbehaving|unexpected eof|network is unreachable|no route to host|no space left|qps exceeded/i;
 
@@ -20,10 +20,10 @@ const imagePull = (image: string, policy: FailurePolicy): Failure => ({
   policy,
 });
 
-/** The failure of a container's configuration; the kubelet distinguishes them by text only. */
+/** The failure CreateContainerConfigError. Only its text shows the cause. */
 function configFailure(name: string, text: string): Failure {
   const code = FailureCode.containerConfigError;
-  // The kubelet's own cache lagged, and the kubelet retries.
+  // The kubelet's cache was out of date, and the kubelet retries.
   if (/failed to sync \w+ cache/.test(text))
     return {
       code,
@@ -42,7 +42,7 @@ function configFailure(name: string, text: string): Failure {
       message: `A subPath that the container ${name} mounts can't be prepared.`,
       policy: FailurePolicy.template,
     };
-  // The node of the local cluster supports a part of the fields of a pod.
+  // The node of the cluster of `make run` supports only some fields of a pod.
   if (/ (?:is|are) not supported| supports only | probes are supported$/.test(text))
     return {
       code,
@@ -115,12 +115,12 @@ function crashFailure(
         message: `The container ${name} ran out of memory ${restartCount} times.`,
         policy,
       };
-    // The runtime could not start: no such command, no such user, or a mount that fails.
+    // The runtime could not start the container: no such command or user, or a failed mount.
     case 'StartError':
     case 'ContainerCannotRun':
       return startFailure(name, loops);
     default: {
-      // containerd loses the event of an OOM kill at times, and has the reason "Error" then.
+      // containerd may miss an OOM kill, and then reports the reason "Error".
       const cause = ended.exitCode === sigkillExitCode ? ' (killed, maybe for lack of memory)' : '';
       const message = `The container ${name} ended ${restartCount === 1 ? 'once' : `${restartCount} times, the last time`} with exit code ${ended.exitCode}${cause}.`;
       return { code: FailureCode.crashLoop, message, policy };
@@ -130,7 +130,7 @@ function crashFailure(
 
 const maxNamedGates = 3;
 
-/** The wait of a pod that no scheduler assigns until the owner of each gate removes it. */
+/** The failure of a pod that is not scheduled until its scheduling gates are removed. */
 function gated(gates: readonly { readonly name: string }[]): Failure {
   const names = gates.slice(0, maxNamedGates).map(({ name }) => name);
   const more = gates.length > maxNamedGates ? ' and others' : '';
@@ -146,7 +146,7 @@ function gated(gates: readonly { readonly name: string }[]): Failure {
   };
 }
 
-/** The wait of a pod for a node that an autoscaler has announced. */
+/** The failure of a pod that waits for a node which an autoscaler has announced. */
 export const nodeBeingAdded: Failure = {
   code: FailureCode.nodeBeingAdded,
   message:
@@ -164,7 +164,7 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
     message,
     policy: FailurePolicy.transient,
   });
-  // The scheduler has one reason for all of these; only the text distinguishes them.
+  // The scheduler reports all of these with one reason, so only the text distinguishes them.
   if (
     /PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(
       text,
@@ -182,8 +182,8 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
 }
 
 /**
- * Whether the node of a pod is lost. The node controller makes the pods of an unreachable node
- * unready, and changes nothing else of them; a kubelet would name unready containers, or the gate.
+ * Whether the node of a pod is unreachable. For such a node the node controller only sets Ready to
+ * False. If a kubelet sets Ready to False, a container is unready or a readiness gate is unmet.
  */
 export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;
@@ -200,15 +200,15 @@ export const nodeLost = (message: string): Failure => ({
   policy: FailurePolicy.transient,
 });
 
-/** The failure of a pod that does not start; undefined when waiting may help. */
+/** The failure of a pod that does not start; undefined if none is visible. */
 export function podFailure(pod: CachedPod): Failure | undefined {
-  // An ended pod has the reason itself, and the earlier states of its containers do not matter.
+  // An ended pod has a reason of its own, so the states of its containers do not matter.
   if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
   if (isOnLostNode(pod))
     return nodeLost(
       'The node of the sandbox does not answer; the sandbox continues when the node is back, or is replaced.',
     );
-  // Init containers have to end, except sidecars (`restartPolicy: Always`).
+  // Init containers have to end, except sidecars.
   const sidecars = new Set(
     (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) =>
       restartPolicy === 'Always' ? [name] : [],
@@ -228,9 +228,7 @@ export function podFailure(pod: CachedPod): Failure | undefined {
   );
 }
 
-/**
- * The last output of a crashing container, if its kubelet keeps it (`terminationMessagePolicy`).
- */
+/** The last output of a crashing container, if `terminationMessagePolicy` keeps it. */
 export function lastOutputOf({ status }: CachedPod): string | undefined {
   const crashed = [
     ...(status?.initContainerStatuses ?? []),

@@ -11,8 +11,8 @@ export interface PodLoss {
   /** Text that the owner of the sandbox may see. */
   readonly message: string;
   /**
-   * Whether the cluster or a person removed the pod. Otherwise its own processes may have: by
-   * crashes, memory or scratch space.
+   * Whether the cluster or a person removed the pod. If false, its own processes may be the cause,
+   * by a crash or by their use of memory or ephemeral storage.
    */
   readonly isDisruption: boolean;
 }
@@ -23,8 +23,8 @@ const evicted = (why: string): PodLoss => ({
   isDisruption: true,
 });
 /**
- * Eviction by a kubelet under pressure: the pod that uses most is the first, and a run that uses
- * everything is evicted each time.
+ * An eviction by a kubelet under pressure. The pod that uses most is evicted first, so a run that
+ * uses all memory or storage would be evicted each time.
  */
 const evictedForUse = (why: string): PodLoss => ({ ...evicted(why), isDisruption: false });
 const lostNode = (message: string): PodLoss => ({
@@ -34,7 +34,7 @@ const lostNode = (message: string): PodLoss => ({
 });
 const shutDown = lostNode('The node of the sandbox was shut down.');
 
-/** The loss by the condition DisruptionTarget. Only an eviction's message names its requester. */
+/** The loss by the condition DisruptionTarget; undefined if the condition adds nothing. */
 function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   const disrupted = status?.conditions?.find(
     ({ type, status: holds }) => type === 'DisruptionTarget' && holds === 'True',
@@ -53,12 +53,12 @@ function disruptionOf({ status }: CachedPod): PodLoss | undefined {
     case 'DeletionByDeviceTaintManager':
       return evicted(' because a device of its node does not take it any more');
     default:
-      // TerminationByKubelet says no more than the pod's own reason.
+      // TerminationByKubelet adds nothing to the reason in the status of the pod.
       return undefined;
   }
 }
 
-/** The loss by a pod's own status, in the terms of a kubelet. */
+/** The loss by the reason that a kubelet has written into the status of a pod. */
 function endOf({ status }: CachedPod): PodLoss | undefined {
   const { reason, message = '' } = status ?? {};
   switch (reason) {
@@ -84,8 +84,8 @@ function endOf({ status }: CachedPod): PodLoss | undefined {
 }
 
 /**
- * The known loss of a pod that has ended, or that another process or a person deletes. Only a
- * reason of one word is repeated.
+ * The loss of a pod that has ended, or that another process or a person deletes. A message repeats
+ * the pod's reason only if it is one word.
  */
 export function podLoss(pod: CachedPod): PodLoss {
   const known = disruptionOf(pod) ?? endOf(pod);
@@ -109,22 +109,22 @@ export const isLossCode = (reason: string): boolean => codes.has(reason);
 
 interface Ended {
   readonly podUid: string;
-  /** Consecutive pods that ended soon after their creation. */
+  /** Number of consecutive pods that ended before `healthyMs`. */
   readonly failures: number;
   /** Monotonic time from which the next pod may be created. */
   readonly readyAt: number;
 }
 
-/** Minimum life of a pod that resets the back-off, as with a kubelet's crashes. */
+/** Minimum life of a pod that resets the back-off, as in the kubelet's CrashLoopBackOff. */
 const healthyMs = 10 * 60_000;
 const backoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 const maxRemembered = 20_000;
 
 /**
- * Back-off of the pods of a sandbox. A node under pressure or in its shutdown rejects pods at once,
- * and a client that answers ERROR with a resume repeats a crash loop: each attempt costs the
- * cluster a pod, so the delay doubles. The state is local to this process: the next leader starts
- * with the first delay.
+ * Back-off of the pods of a sandbox, whose delay doubles, because each attempt costs the cluster a
+ * pod. A node under pressure or in shutdown rejects pods at once, and a client that resumes a
+ * sandbox after each ERROR repeats a crash loop. The state is local to this process: a new leader
+ * starts with the first delay.
  */
 export class PodBackoff {
   readonly #clock: Clock;
@@ -134,7 +134,7 @@ export class PodBackoff {
     this.#clock = clock;
   }
 
-  /** Records that a pod has ended after `livedMs`. Each pod counts once. */
+  /** Records that a pod has ended `livedMs` after its creation. Each pod counts once. */
   ended(sandboxUid: string, podUid: string, livedMs: number): void {
     const known = this.#ended.get(sandboxUid);
     if (known?.podUid === podUid) return;

@@ -36,18 +36,18 @@ import {
 
 type Container = Wire<V1Container>;
 
-/** The volume that outlives the pod; every template may use it under this name. */
+/** Name of the volume that outlives the pod. Every template may mount it. */
 export const workspaceVolume = 'workspace';
-/** Folder of the agent's own state on that volume, below the working directory. */
+/** Folder on that volume, below the working directory, for the state of the agent. */
 export const agentStateFolder = '.agent';
 
-/** Folder below it in which the starts of conversations write git's configuration. */
+/** Folder with the git configuration that the starts of conversations write. */
 export const gitFolder = `${agentStateFolder}/git`;
 
 /** Name of the port that every pod declares for its agent. */
 const agentPortName = 'agent';
 
-/** A sandbox's pod and claim have its own name, so that no two pods use one volume. */
+/** The pod and the claim of a sandbox have its name, so that no two pods use one volume. */
 export const podNameOf = (sandbox: Sandbox): string => sandbox.metadata.name;
 
 /** Merges two lists. An entry of `wins` replaces the entry of `base` with the same key. */
@@ -59,9 +59,9 @@ const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonl
 type Variables = NonNullable<Container['env']>;
 
 /**
- * Merges two lists of variables. A reference `$(NAME)` resolves to an earlier variable, so an entry
- * of `wins` takes the position of the variable that it replaces; new ones come last, except those
- * with `valueFrom`, which others refer to.
+ * Merges two lists of variables. A reference `$(NAME)` resolves only to an earlier variable.
+ * Therefore an entry of `wins` takes the position of the variable that it replaces. New entries
+ * with `valueFrom` come first, because others refer to them; all other new ones come last.
  */
 function mergeVariables(base: Variables, wins: Variables): Variables {
   const winning = new Map(wins.map((variable) => [variable.name, variable]));
@@ -75,8 +75,8 @@ function mergeVariables(base: Variables, wins: Variables): Variables {
 }
 
 /**
- * Makes every shell of the agent read the git configuration for the gateway. Git ignores the file
- * while it is absent. A template with its own system configuration keeps it.
+ * Makes every shell of the agent read the git configuration in `gitFolder`. Git ignores a missing
+ * file. A template that sets its own system configuration keeps it.
  */
 const gitEnv = ({ env = [] }: Container, workingDir: string): { name: string; value: string }[] =>
   env.some(({ name }) => name === 'GIT_CONFIG_SYSTEM' || name === 'GIT_CONFIG_NOSYSTEM')
@@ -98,13 +98,13 @@ function agentContainer(
     agentName: agentNameOf(sandbox, template),
     acp: acpWithoutProxy(template.spec.agent.acp, { proxy, callbackUrl }),
   });
-  // The steps of a start run in this folder.
+  // The commands of a conversation's start run in this folder.
   const folder = container.workingDir ?? workingDir;
   const proxies = proxyEnvironment(container, { proxy, callbackUrl });
   return {
     ...container,
     workingDir: folder,
-    // Keeps a crashing agent's last output, because the pod of a failed start is deleted.
+    // Keeps the last output of a crashed agent, because the pod of a failed start is deleted.
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeVariables(container.env ?? [], [
       ...needs.env,
@@ -126,7 +126,7 @@ function agentContainer(
   };
 }
 
-/** Defaults for a container that the Pod Security Standard `restricted` demands. */
+/** Adds the defaults that the Pod Security Standard `restricted` requires of a container. */
 const hardened = (container: Container): Container => ({
   ...container,
   securityContext: {
@@ -136,21 +136,21 @@ const hardened = (container: Container): Container => ({
   },
 });
 
-/** Labels or annotations without reserved ones, which the operator and NetworkPolicies use. */
+/** Labels or annotations without the prefix that the operator and NetworkPolicies use. */
 const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
 
-/** Network access of the programs of all sandboxes to hosts outside. A template may differ. */
+/** How the programs of all sandboxes reach hosts outside the cluster. A template may differ. */
 export interface SandboxOutward {
   /** Absent: no proxy. */
   readonly proxy?: SandboxProxy | undefined;
-  /** Absent: sandboxes trust what their images trust. */
+  /** Absent: sandboxes trust only the certificates of their images. */
   readonly trust?: SandboxTrust | undefined;
 }
 
-/** Settings of the operator that every pod is made with. */
+/** Settings of the operator that apply to every pod. */
 export interface PodSurroundings {
-  /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
+  /** Where the sandboxes of a namespace reach the gateway; absent if they can not. */
   readonly agentSide?: AgentSide | undefined;
   readonly outward?: SandboxOutward | undefined;
 }
@@ -163,7 +163,7 @@ interface PodOptions {
   readonly outward: SandboxOutward;
 }
 
-/** The template's pod with the agent's volume, port, probes and environment added. */
+/** The pod of the template, with the agent's volume, port, probes and environment. */
 export function buildPod(
   sandbox: Sandbox,
   template: SandboxTemplate,
@@ -191,7 +191,7 @@ export function buildPod(
         ...(poolName === undefined ? {} : { [poolLabel]: poolLabelValue(poolName) }),
       },
       annotations: {
-        // A pod is created for work, except that of a warm sandbox.
+        // The agent of a new pod works at once, except that of a warm sandbox.
         ...presentValues(isWarmSandbox(sandbox) ? letsNodeGo : keepsNode),
         ...unreserved(metadata?.annotations),
         [ownerAnnotation]: sandbox.spec.owner,
@@ -203,7 +203,7 @@ export function buildPod(
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 10,
       ...spec,
-      // Nothing in a sandbox may call the API server.
+      // No process in a sandbox may call the API server.
       automountServiceAccountToken: false,
       securityContext: {
         runAsNonRoot: true,
@@ -230,13 +230,13 @@ export function buildPod(
 const agentPortIn = ({ ports }: CachedContainer): number | undefined =>
   ports?.find(({ name }) => name === agentPortName)?.containerPort;
 
-/** The agent's container as the pod was created, whatever the template says now. */
+/** The agent's container in the existing pod, which may differ from the template. */
 export const agentContainerOfPod = ({ spec }: CachedPod): CachedContainer | undefined =>
   spec?.containers.find((container) => agentPortIn(container) !== undefined) ??
   spec?.containers.find(({ name }) => name === 'agent') ??
   spec?.containers[0];
 
-/** The agent's port as the pod was created; undefined for a pod that declares none. */
+/** The agent's port in the existing pod; undefined if the pod declares none. */
 export function agentPortOfPod(pod: CachedPod): number | undefined {
   const container = agentContainerOfPod(pod);
   return container === undefined ? undefined : agentPortIn(container);

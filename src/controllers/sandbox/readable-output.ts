@@ -5,7 +5,7 @@ const secrets: readonly (readonly [RegExp, string])[] = [
   [/\b(gh[opsru]_|github_pat_|glpat-|xox[abprs]-|sk-|AKIA)[A-Za-z0-9_-]{8,}/g, '$1***'],
 ];
 
-/** Control sequences of terminals: colours, titles, cursors. */
+/** Escape sequences of terminals, for colours, titles and cursors. */
 // eslint-disable-next-line no-control-regex -- the pattern removes control characters
 const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 const controls =
@@ -13,7 +13,7 @@ const controls =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 /**
- * The output as text for people: without control sequences and credentials, and with the last
+ * The output as text for people: without control sequences and credentials, and with only the last
  * version of each overwritten line.
  */
 export function readable(output: string): string {
@@ -23,18 +23,18 @@ export function readable(output: string): string {
   return secrets.reduce((shown, [pattern, instead]) => shown.replace(pattern, instead), text);
 }
 
-/** The end of a text, from the start of a line where there is one. */
+/** The end of a text, which begins with a whole line if possible. */
 export function tailOf(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const end = text.slice(-maxLength);
   const line = end.indexOf('\n');
-  // The text may be truncated in the middle of a surrogate pair, which leaves half of the pair.
+  // The slice may divide a surrogate pair, and half a pair is no valid text.
   return (line < 0 || line > maxLength / 2 ? end : end.slice(line + 1)).toWellFormed();
 }
 
 /**
- * The last lines of an output, for a message. Terminal clients print messages as markup, which
- * drops or interprets square brackets.
+ * The last lines of an output, for a message. Square brackets are replaced, because terminal
+ * clients would drop or interpret them as markup.
  */
 export const lastWords = (output: string): string =>
   tailOf(readable(output).split('\n').slice(-5).join('\n'), 1000)

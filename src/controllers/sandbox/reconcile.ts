@@ -35,16 +35,16 @@ export interface SandboxReconcilerOptions extends RecordingNeeds {
 }
 
 /**
- * The wait for the watch to show a claim that was just created. A scheduler that sees the pod
- * before its claim reports FailedScheduling, and retries a second later at the earliest. The delay
- * is for a watch that is late.
+ * The wait until the watch shows a claim that was just created. A scheduler that sees the pod
+ * before its claim reports FailedScheduling, and retries a second later at the earliest. The
+ * requeue covers a watch that is late.
  */
 const claimIsNew = {
   reason: SandboxReason.waitingForVolume,
   message: 'Waiting for its volume.',
   requeueAfterMs: 200,
 };
-/** Reconciles a sandbox's pod, volume and agent with its spec and admission, one step at a time. */
+/** Moves a sandbox's pod, claim and agent towards its spec and admission, one step at a time. */
 export class SandboxReconciler {
   readonly #options: SandboxReconcilerOptions;
   readonly #newest: NewestStore<Sandbox>;
@@ -62,7 +62,7 @@ export class SandboxReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { stores, clock, creations, observer } = this.#options;
     const cached = this.#newest.get(namespace, name);
-    // The garbage collector deletes the pod and the claim by their owner references.
+    // The garbage collector deletes the pod and the claim of a deleted sandbox.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
     const pod = this.#pods.get(namespace, name);
     const scope: Scope = {
@@ -80,7 +80,7 @@ export class SandboxReconciler {
       if (progress !== undefined) {
         const { sandbox } = scope;
         const status = sandboxStatus(sandbox, progress, isoTime(clock));
-        // The status must be stored for a step that follows without a delay.
+        // A status must be stored before a step that follows without a delay.
         const isDeferrable = requeueAfterMs !== 0 && isPassing(sandbox, status);
         const deferMs = isDeferrable ? observer.deferMs(sandbox) : 0;
         if (deferMs > 0) return { requeueAfterMs: Math.min(deferMs, requeueAfterMs ?? deferMs) };
@@ -106,9 +106,7 @@ export class SandboxReconciler {
     if (sandboxes.accepts?.(stored) !== false) this.#newest.observe(stored);
   }
 
-  /**
-   * Takes steps until one waits. The loop ends, as a step that creates an object leads to another.
-   */
+  /** Takes steps until one has an outcome. Other steps create an object, so the loop ends. */
   async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
       const step = decideSandbox(await this.#options.observer.observe(scope, signal));
@@ -156,7 +154,7 @@ export class SandboxReconciler {
     }
   }
 
-  /** No cache shows a pod. The slot is released once the API server itself shows none. */
+  /** Releases the slot once the API server has no pod of the sandbox. */
   async #stopped(scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
@@ -167,7 +165,7 @@ export class SandboxReconciler {
     return requeueAfterMs === undefined ? undefined : { progress, requeueAfterMs };
   }
 
-  /** Removes the failure, so that admission may admit the sandbox again after the back-off. */
+  /** Removes the failure after the back-off, so that admission may admit the sandbox again. */
   #recover(sandbox: Sandbox): Outcome {
     const requeueAfterMs = this.#options.observer.podBackoff.waitMs(sandbox.metadata.uid);
     if (requeueAfterMs === 0)
@@ -176,7 +174,7 @@ export class SandboxReconciler {
     return { progress: { ready: false, wanted: false, reason, message }, requeueAfterMs };
   }
 
-  /** Ends the sandbox in ERROR. A deleted pod is no reason: it may be of an earlier attempt. */
+  /** Ends the sandbox in ERROR, unless its pod is deleted: the failure may be of an old pod. */
   async #fail(
     scope: Scope,
     failure: { readonly code: string; readonly message: string },
@@ -193,8 +191,7 @@ export class SandboxReconciler {
       pod?.metadata.uid ?? sandbox.metadata.resourceVersion,
       0,
     );
-    // The output of an agent that has run may contain data for its model's provider, so only the
-    // first start shows it.
+    // Only a first start shows output, because an agent that has run may print data for its model.
     const output =
       failure.code === FailureCode.crashLoop && !hasRun(sandbox) && pod !== undefined
         ? lastOutputOf(pod)

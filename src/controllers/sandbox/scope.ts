@@ -7,7 +7,7 @@ import { agentPortOfPod } from './pod.ts';
 import type { SandboxProgress } from './status.ts';
 import type { NodeAddition } from './node-additions.ts';
 
-/** The observed state of a sandbox. All objects are from caches, so all may be outdated. */
+/** The observed state of a sandbox. All objects come from caches, so each may be outdated. */
 export interface ObservedSandbox {
   readonly sandbox: Sandbox;
   readonly template: SandboxTemplate | undefined;
@@ -15,77 +15,77 @@ export interface ObservedSandbox {
   readonly pod: CachedPod | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** Milliseconds since `status.startingSinceTime` whatever the clocks show; 0 without one. */
+  /** Milliseconds since `status.startingSinceTime`, whatever the clocks show; 0 without one. */
   readonly startingForMs: number;
-  /** Milliseconds for which a pod that is to be created waits for its claim to be bound. */
+  /** Milliseconds for which the creation of the pod waits for its claim to be bound. */
   readonly bindsInMs: number;
   /** Milliseconds until a pod that has ended may be replaced. */
   readonly replaceInMs: number;
-  /** Absent: the step does not depend on that. */
+  /** Absent if the step does not depend on an autoscaler. */
   readonly nodeAddition?: NodeAddition;
 }
 
-/** The reason for which a sandbox waits, as its status shows it. */
+/** Why a sandbox waits, for its status. */
 export interface WaitingFor {
   readonly reason: string;
   readonly message: string;
   readonly requeueAfterMs?: number | undefined;
-  /** The cluster, or a person, removes the pod in which its agent has been until now. */
+  /** Whether the cluster or a person removes the pod in which the agent has run until now. */
   readonly isDisrupted?: boolean;
 }
 
 /**
- * The next step. Steps with a reason keep the sandbox STARTING; `requeueAfterMs` is for changes
+ * The next step. A step with a reason keeps the sandbox STARTING. `requeueAfterMs` covers changes
  * that no watch reports.
  */
 export type SandboxStep =
   | { readonly kind: 'create-claim'; readonly template: SandboxTemplate }
   | { readonly kind: 'create-pod'; readonly template: SandboxTemplate }
-  /** The agent runs, but has not answered in this run of its container, or since its stop. */
+  /** The agent runs, but has not answered since its container started, or since a stop. */
   | { readonly kind: 'connect-agent'; readonly podIP: string; readonly containerID: string }
   | { readonly kind: 'running'; readonly podIP: string; readonly containerID: string }
   | ({ readonly kind: 'wait' } & WaitingFor)
-  /** A pod that has ended, or was lost, is deleted for a new one on the same volume. */
+  /** Deletes a pod that has ended or was lost, so that a new pod can use the volume. */
   | ({ readonly kind: 'replace-pod'; readonly pod: CachedPod } & WaitingFor)
-  /** Stop the agent, then delete the pod. `podIP` is absent when no agent can be running. */
+  /** Stops the agent, then deletes the pod. `podIP` is absent if no agent can be running. */
   | { readonly kind: 'stop-agent'; readonly pod: CachedPod; readonly podIP: string | undefined }
   | { readonly kind: 'stopped' }
-  /** A person has requested the failed sandbox again: it may retry. */
+  /** Removes the failure of a sandbox, because a person has requested it again. */
   | { readonly kind: 'recover' }
-  /** The first start has failed: the volume has no work of the owner. */
+  /** Deletes the claim after a failed first start, because the volume has no work of the owner. */
   | { readonly kind: 'delete-claim'; readonly claim: CachedClaim }
   | { readonly kind: 'fail'; readonly code: string; readonly message: string };
 
 /** The objects that a reconcile of one sandbox has found and created so far. */
 export interface Scope {
   sandbox: Sandbox;
-  /** Whether this reconcile has stored the slot's reservation, or has read that it is stored. */
+  /** Whether this reconcile has stored the reservation of the slot, or has read it. */
   reserved: boolean;
   readonly template: SandboxTemplate | undefined;
   claim: CachedClaim | undefined;
   pod: CachedPod | undefined;
-  /** Whether the cache lacks the pod, so that no watch may report its end. */
+  /** Whether the cache lacks the pod, so that a watch may not report its end. */
   uncached?: boolean;
 }
 
 /** Interval at which a waiting sandbox is reconciled again, in milliseconds. */
 export const patientIntervalMs = 1_000;
 
-/** Key in ElapsedTimes of the time since which a sandbox starts. */
+/** Key in `ElapsedTimes` of the time at which the start of a sandbox began. */
 export const startKeyOf = ({ metadata }: Sandbox): string => `start/${metadata.uid}`;
 
 export interface Outcome {
-  /** Absent when the cache is outdated, so that the status stays. */
+  /** The new status; absent if the cache is outdated, so that the status does not change. */
   readonly progress?: SandboxProgress;
-  /** The API server's text on a rejected creation, for Events and logs alone. */
+  /** The API server's text about a rejected creation, only for Events and logs. */
   readonly serverMessage?: string;
   readonly requeueAfterMs?: number | undefined;
 }
 
-/** The outcome for an outdated cache. A watch brings the newer version; the delay is a fallback. */
+/** The outcome of an outdated cache. A watch brings a newer version; the delay is a fallback. */
 export const outdated: Outcome = { requeueAfterMs: 5_000 };
 
-/** The observed state of a pod. The port is that of the pod, whatever the template says now. */
+/** The status fields of the pod. The port is that of the existing pod, not of the template. */
 export function observedOf({
   pod,
   template,
@@ -118,7 +118,7 @@ export function waiting(
   return { progress, requeueAfterMs };
 }
 
-/** The outcome of a failure. The next step deletes the pod, as a failed sandbox does not run. */
+/** The outcome of a failure. The next step deletes the pod: a failed sandbox does not run. */
 export function failed(
   scope: Scope,
   { code, message }: { readonly code: string; readonly message: string },

@@ -15,34 +15,34 @@ import { agentKindOf, agentNameOf } from '../../agent/kinds.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 /**
- * The parts of a sandbox's status that its controller decides; phase, reason and the bookkeeping of
- * the conditions derive from them.
+ * The parts of a sandbox's status that its controller decides. `sandboxStatus` derives the phase,
+ * the reason and the conditions from them.
  */
 export interface SandboxProgress {
   readonly ready: boolean;
   readonly reason: string;
   readonly message: string;
-  /** The pod; absent when the sandbox has none. */
+  /** The pod; absent if the sandbox has none. */
   readonly pod?:
     { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
-  /** Absent: the agent has reported nothing new about itself. */
+  /** Report of the agent about itself; absent if there is no new one. */
   readonly introduction?: AgentIntroduction | undefined;
-  /** The run of the agent's container that has its keys. */
+  /** Id of the running container whose agent has its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
   /** Whether a person has requested the failed sandbox again, which removes Failed. */
   readonly recovered?: boolean;
   readonly wanted: boolean;
-  /** The ids of interrupted conversations; absent when the stored ones stay. */
+  /** Ids of interrupted conversations; absent if the stored ids stay. */
   readonly interrupted?: readonly string[];
   /** Whether the cluster has just removed the agent's pod. */
   readonly isDisrupted?: boolean;
-  /** Whether the sandbox certainly has no pod and gets none, so that its slot is free. */
+  /** Whether the sandbox has no pod and can get none, so that its slot is free. */
   readonly released?: boolean;
 }
 
-/** The wanted status of a sandbox; fields and conditions of other controllers (Admitted) stay. */
+/** The new status of a sandbox, which keeps Admitted and the fields of other controllers. */
 export function sandboxStatus(
   sandbox: Sandbox,
   progress: SandboxProgress,
@@ -65,12 +65,12 @@ export function sandboxStatus(
       ? []
       : [conditionUpdate(SandboxCondition.failed, true, failed.code, failed.message)]),
   ];
-  // Requests to resume from before the failure do not revert it.
+  // A request to resume from before the failure does not remove the failure.
   const observedResumeRequest =
     failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
-  // From now on runs end because the sandbox is not wanted, whichever process deletes the pod.
+  // From now on a run ends because of this pause, whichever process deletes the pod.
   const stops = !wanted && old.pauseTime === undefined;
-  // Without keys the agent has had no run, so an earlier pause explains no later loss.
+  // An agent that never had keys had no run, so a later loss is not due to this pause.
   const lives = hasRun(sandbox);
   const lastInterruption =
     stops && lives
@@ -79,16 +79,16 @@ export function sandboxStatus(
           agentEpoch: old.agentEpoch ?? 0,
         }
       : old.lastInterruption;
-  // The ids stay until the next stop of an agent that has run since, so that the runs of the last
-  // interruption are known however late their conversations are reconciled.
+  // The ids stay until the next stop of an agent that has run since, so that late reconciles of
+  // their conversations still find the interrupted runs.
   const interruptsAnew = stops && old.lastInterruption?.agentEpoch !== (old.agentEpoch ?? 0);
   const interrupted = interruptsAnew
     ? []
     : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  // The owner revokes a resume that waited for a slot. A stop keeps its own bound.
+  // Only a pause of a sandbox that waits for a slot begins anew: a stop keeps its `pauseTime`.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
-  // A replaced pod does not make its sandbox younger; a pause does, even an unseen one.
+  // A new pod does not reset the age of its sandbox. A pause does, even one that no reconcile saw.
   const activeSince = resumed ? undefined : old.activeSinceTime;
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
   const lastUserPauseEpoch = ownerStops ? (old.agentEpoch ?? 0) : old.lastUserPauseEpoch;
@@ -98,11 +98,11 @@ export function sandboxStatus(
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
-  // A warm sandbox may wait for its start for any time.
+  // A warm sandbox may wait for a start without a time limit.
   const isWarmSandboxReady = reason === SandboxReason.warmSandbox;
   const starting =
     wanted && !ready && !isWarmSandboxReady && !isWaitingCode(reason) && failed === undefined;
-  // After a first run, time counts for the current reason only.
+  // After a first run, only the time with the current reason counts.
   const sameReason =
     !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
   const status: SandboxState = {
@@ -111,7 +111,7 @@ export function sandboxStatus(
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     ...(old.agentName === undefined ? {} : { agentName: old.agentName }),
     ...(agentTitle === undefined ? {} : { agentTitle }),
-    // 1 from the reservation on. The observed pod does not decide, because a cache may lag.
+    // The reservation sets 1. The observed pod does not matter, because a cache may lag.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
     ...(pod === undefined
@@ -163,7 +163,7 @@ export const unready = {
     reason: SandboxReason.waitingForAdmission,
     message: 'Resumed after a failure. Waiting to be admitted.',
   },
-  /** The agent has answered before, and its current state is unknown. */
+  /** The agent has answered before, and does not answer now. */
   silent: {
     reason: SandboxReason.agentSilent,
     message:
@@ -171,7 +171,7 @@ export const unready = {
   },
 } as const;
 
-/** Reasons of an ordinary start, each of which usually lasts for a moment. */
+/** Reasons of an ordinary start, each of which usually lasts a moment. */
 const passingReasons: ReadonlySet<string> = new Set([
   SandboxReason.waitingForAdmission,
   SandboxReason.waitingForVolume,
@@ -184,7 +184,7 @@ const isPassingReady = ({ conditions }: SandboxState): boolean => {
   return ready === undefined || (ready.status !== 'True' && passingReasons.has(ready.reason));
 };
 
-/** Fields that a later step of the same start writes again, or that repeat such a field. */
+/** Fields that a later step of the same start writes again, or that follow from such fields. */
 const passingFields: ReadonlySet<string> = new Set<keyof SandboxState>([
   'phase',
   'reason',
@@ -209,10 +209,10 @@ const lastingConditionsOf = ({ conditions = [] }: SandboxState): readonly object
     .map(({ type, status, reason }) => ({ type, status, reason }));
 
 /**
- * Whether a status only names the next step of an ordinary start, so that the API server need not
- * store it unless the step lasts. The first status of a new sandbox counts too, even where it
- * records that no pod may exist before the admission. The caller stores a status that the next step
- * depends on.
+ * Whether a status only names the next step of an ordinary start, so that it need not be stored
+ * unless the step lasts. This includes the first status of a new sandbox, even if the status
+ * records that no pod may exist before the admission. The caller stores a status on which the next
+ * step depends.
  */
 export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState): boolean =>
   after.phase === 'STARTING' &&
@@ -226,7 +226,7 @@ export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState)
 export const isUndecided = ({ status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.admitted) === undefined;
 
-/** The stored time from which a start progresses: its admission, or else its creation. */
+/** The stored time at which a start began: the admission, or else the creation of the sandbox. */
 export const progressSince = ({ metadata, status }: Sandbox): string =>
   findCondition(status?.conditions, SandboxCondition.admitted)?.lastTransitionTime ??
   metadata.creationTimestamp;
@@ -236,28 +236,27 @@ export const isReserved = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 && status.masterKeyId !== undefined;
 
 export interface ReservationOptions {
-  /** Absent: unknown, so that kind and name of the agent stay open. */
+  /** Absent if unknown; then the status names no kind and name of the agent. */
   readonly template: SandboxTemplate | undefined;
   readonly currentKeyId: string;
   readonly now: string;
 }
 
 /**
- * The status from which on a pod may exist: the slot is taken until the sandbox controller releases
- * the reservation. The same write chooses the master key, before anything is derived from it,
- * because a rotation must not change a sandbox's keys half-way.
+ * The status that permits a pod: the slot is taken until the sandbox controller releases it. The
+ * same write chooses the master key, before any key is derived, because a rotation of master keys
+ * must not change some of the keys of a sandbox.
  */
 export function reservedStatus(
   sandbox: Sandbox,
   { template, currentKeyId, now }: ReservationOptions,
 ): SandboxState {
-  // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
+  // The sandbox is not paused now, and nothing of a next pause is stored yet.
   const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
-  // The start deadline counts from here, even where nothing can be created, so that no later status
-  // is written.
+  // The start deadline counts from this write, even if no object can be created.
   const { masterKeyId = currentKeyId, startingSinceTime = now } = status;
-  // The status keeps kind and name, because the pod speaks this protocol from now on, and the
-  // volume has the sessions of this agent, whatever the template says later.
+  // The status keeps kind and name of the agent. The pod uses the protocol of this kind, and the
+  // volume has the sessions of this agent, even if the template changes.
   const agentKind = template === undefined ? status.agentKind : agentKindOf(sandbox, template);
   const agentName = template === undefined ? status.agentName : agentNameOf(sandbox, template);
   return {

@@ -14,9 +14,9 @@ export interface ShardsObserved {
   readonly self: string;
   /** Identities of the live replicas, in the same order on all replicas. */
   readonly members: readonly string[];
-  /** The replica that leads each shard; undefined: the shard has no leader. */
+  /** The leader of each shard, by its number; undefined for a shard without a leader. */
   readonly holders: readonly (string | undefined)[];
-  /** Shards without a leader for so long that any replica acquires them. */
+  /** Shards without a leader for longer than the lease duration. Any replica acquires these. */
   readonly neglected: ReadonlySet<number>;
 }
 
@@ -26,10 +26,10 @@ interface Balance {
 }
 
 /**
- * Decides which shards a replica acquires and which one it hands over, so that the loads of two
- * replicas differ by one shard at most. Replicas that have observed different states may acquire
+ * Decides which shards a replica acquires and which shard it hands over, so that the numbers of
+ * shards of two replicas differ by one at most. Replicas with different observations may acquire
  * the same shard, or hand over one too many: the Leases exclude two leaders, and the next decision
- * corrects the load. While a shard has no leader, no replica hands over another one.
+ * corrects the numbers. While a shard has no leader, no replica hands over another shard.
  */
 export function balance({ self, members, holders, neglected }: ShardsObserved): Balance {
   const replicas = [...new Set([...members, self])].sort();
@@ -43,7 +43,7 @@ export function balance({ self, members, holders, neglected }: ShardsObserved): 
   const free = inOrderOf(self, replicas, holders).filter((shard) => holders[shard] === undefined);
   if (free.length > 0) {
     const own = Math.max(0, least - load);
-    // Shards beyond the minimum share of every replica go to the first replicas that try.
+    // Shards that remain when every replica has `least` go to the first replicas that try.
     const spare = free.length - own - missing > 0 && load + own < most ? 1 : 0;
     const share = free.slice(0, own + spare);
     return { take: free.filter((shard) => share.includes(shard) || neglected.has(shard)) };
@@ -56,7 +56,7 @@ export function balance({ self, members, holders, neglected }: ShardsObserved): 
   return isTooMuch ? { take: [], handOver } : { take: [] };
 }
 
-/** All shards, starting at the replica's share, so that replicas seldom collide. */
+/** All shards, from a first one that differs by replica: two replicas seldom try the same one. */
 function inOrderOf(
   self: string,
   replicas: readonly string[],
@@ -66,12 +66,12 @@ function inOrderOf(
   return holders.map((_, index) => (first + index) % holders.length);
 }
 
-/** The scope and the fence of one leader's work. */
+/** One period in which this replica leads a shard. */
 export interface Term {
   readonly shard: number;
   /** Absent: there is one shard, with all namespaces. */
   readonly owns?: OwnsNamespace;
-  /** The client whose writes are checked against the Leases of this term. */
+  /** Wraps a client: its writes fail unless this replica holds the Leases of the shard. */
   readonly fenced: (client: KubeClient) => KubeClient;
 }
 
@@ -80,20 +80,18 @@ export interface LeadershipOptions extends Omit<
   'members' | 'onStartedLeading' | 'onStoppedLeading'
 > {
   readonly shards: number;
-  /** Resolves when the process can lead. Until then it acquires no shard of another one. */
+  /** Resolves when the process can lead; until then it acquires none of several shards. */
   readonly ready: (signal: AbortSignal) => Promise<void>;
-  /** Starts the work of the leader of a shard, by the rules of `LeaderElectionOptions`. */
+  /** Starts the work of the leader of a shard, with the contract of `LeaderElectionOptions`. */
   readonly onStartedLeading: (term: Term, signal: AbortSignal) => Promise<void>;
 }
 
-/** Annotation of the common Lease that lists the replicas. */
+/** Annotation that lists the replicas, on the Lease that all replicas hold together. */
 const replicasAnnotation = 'conversation-operator.dev/replicas';
 const defaultLeaseDurationMs = 15_000;
 const defaultRetryPeriodMs = 2_000;
 
-/**
- * Leads shards, or everything without shards, until the signal is aborted and all work has ended.
- */
+/** Leads shards until the signal is aborted and the work for all shards has ended. */
 export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
   const election = options.shards === 1 ? electionOfOne(options) : electionOfShards(options);
   const stopped = () => signal.aborted;
@@ -113,11 +111,10 @@ function electionOfOne({ onStartedLeading, ...options }: LeadershipOptions): Lea
 }
 
 /**
- * Several replicas lead shards at once. All replicas with the same number of shards hold the common
- * Lease together, with that number as its holder. A replica only leads a shard while it holds both
- * the Lease of the shard and the common Lease, so that no replica with another number of shards
- * leads a namespace at the same time, nor one without shards, to which the common Lease is the only
- * one.
+ * Several replicas lead shards at once. They hold one common Lease together, whose holder is the
+ * number of shards. A replica leads a shard only while it holds the Lease of the shard and the
+ * common Lease. A replica with another number of shards, or without shards, can not hold the common
+ * Lease at the same time, so no namespace has two leaders.
  */
 function electionOfShards(options: LeadershipOptions): LeaderElection {
   const members = new LeaseMembers({
@@ -145,7 +142,7 @@ class ShardElections {
   readonly #elections: readonly LeaderElection[];
   /** Shards that this replica acquires, leads or hands over. */
   readonly #led = new Map<number, Led>();
-  /** When this replica first observed that a shard has no leader. */
+  /** Monotonic time at which this replica first observed that a shard has no leader. */
   readonly #freeSince = new Map<number, number>();
 
   constructor(options: LeadershipOptions, common: LeaderElection, members: LeaseMembers) {
@@ -192,7 +189,7 @@ class ShardElections {
     const { items } = await client.list(leases, { namespace, signal, deadlineMs });
     const byName = new Map<string, Lease>(items.map((lease) => [lease.metadata.name, lease]));
     for (const [shard, { observed }] of this.#elections.entries()) {
-      // A leader knows its own Lease better than a list that was in flight during a renewal.
+      // The list may be older than the last renewal of a Lease that this replica holds.
       if (!this.#led.has(shard)) observed.observe(byName.get(shardLeaseName(name, shard)));
     }
   }
@@ -211,7 +208,7 @@ class ShardElections {
     this.#led.get(handOver)?.handOver.abort(new Error('another replica is to lead the shard'));
   }
 
-  /** A replica hands over one shard after the other. */
+  /** Whether a hand-over is in progress. A replica hands over one shard after the other. */
   get #isHandingOver(): boolean {
     return [...this.#led.values()].some(({ handOver }) => handOver.signal.aborted);
   }

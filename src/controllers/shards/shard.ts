@@ -17,9 +17,9 @@ export function shardOf(namespace: string, shards: number): number {
 }
 
 /**
- * The hash with all its bits spread over the low ones, by the last step of MurmurHash3. The low
- * bits of FNV-1a only depend on the low bits of the characters, so that names of one pattern would
- * share a shard.
+ * The hash after the last step of MurmurHash3, by which all bits affect the low ones. The low bits
+ * of FNV-1a depend only on the low bits of the characters, so that names of one pattern would share
+ * a shard.
  */
 function mixed(hash: number): number {
   let bits = hash;
@@ -36,8 +36,8 @@ type Cache<T extends KubeObject> = Pick<
 >;
 
 /**
- * The caches of a process as the leader of one shard reads them: without the objects of namespaces
- * that belong to other shards. All shards share the watches of the process.
+ * The caches for the leader of one shard, without the objects in namespaces of other shards. All
+ * shards share the watches of the process.
  */
 export const shardCaches = (caches: OperatorCaches, owns: OwnsNamespace): OperatorCaches => ({
   conversations: shardCache(caches.conversations, owns),
@@ -74,7 +74,7 @@ function shardStore<T extends KubeObject>(
   owns: OwnsNamespace,
   isOwn: (object: T) => boolean,
 ): Store<T> {
-  // The store's own array if it holds no other object, the rule for an index.
+  // Avoids a copy if all objects belong to the shard, as in most results of an index.
   const own = (objects: readonly T[]) => (objects.every(isOwn) ? objects : objects.filter(isOwn));
   return {
     get: (namespace, name) => (owns(namespace) ? store.get(namespace, name) : undefined),
@@ -86,7 +86,7 @@ function shardStore<T extends KubeObject>(
   };
 }
 
-/** The client of the leader of one shard: lists have no objects of other shards' namespaces. */
+/** The client of the leader of one shard. Lists omit objects in namespaces of other shards. */
 export class ShardClient extends InterceptedClient {
   override readonly listMapped: KubeClient['listMapped'];
   override readonly list: KubeClient['list'] = (resource, options) =>

@@ -32,7 +32,7 @@ type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
 /** Delay before a rejected template gets another dry run: the cluster may accept it later. */
 const judgeAgainMs = 60_000;
 
-/** Codes of rejections that do not depend on the template. */
+/** Codes of rejections whose cause is not the template. */
 const notItsFault: ReadonlySet<FailureCode> = new Set([
   FailureCode.resourceQuotaExceeded,
   FailureCode.admissionUnavailable,
@@ -41,12 +41,12 @@ const notItsFault: ReadonlySet<FailureCode> = new Set([
 ]);
 
 /**
- * Whether a rejection may end without an edit of the template. The cluster may also make a pod
- * invalid, by a LimitRange's default limit below the template's request.
+ * Whether the rejection may end without an edit of the template. For example, a pod is invalid
+ * while the default limit of a LimitRange is below the request of the template.
  */
 const mayChange = isCreateErrorCode;
 
-/** A sandbox that is never stored, to build the pod of a dry run. */
+/** A sandbox for building the pod of a dry run. The sandbox is never stored. */
 const specimen = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
@@ -58,10 +58,7 @@ const specimen = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'dry-run', templateName: template.metadata.name, replicas: 1 },
 });
 
-/**
- * Reports in the condition Valid whether the cluster accepts pods of a template, before the start
- * of a user's conversation fails.
- */
+/** Reports in the condition Valid whether the API server accepts pods and volumes of a template. */
 export class TemplateReconciler {
   readonly #options: TemplateReconcilerOptions;
 
@@ -103,7 +100,7 @@ export class TemplateReconciler {
     }
     const { client, outward } = this.#options;
     const sandbox = specimen(template);
-    // Without owner references, because an admission plugin would read the unstored owner.
+    // Admission plugins may read an owner, which is not stored here, so the dry run names none.
     const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({
       metadata,
       ...rest
@@ -132,7 +129,7 @@ export class TemplateReconciler {
     } catch (error) {
       const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
-      // Administrators may read the text of their API server; the REST service never shows it.
+      // Administrators see the text of the API server here; the REST API never shows the text.
       const message = beginningOf(
         `${refusal.message} The API server says: ${refusal.serverMessage}`,
         2048,

@@ -55,7 +55,7 @@ const callHash = optional(z.string().max(64)).describe(
   'The call_hash of the question, where its summary does not have all tool calls.',
 );
 
-/** Further fields are refused, because one of them may contradict the answer. */
+/** The schema refuses further fields, because one of them may contradict the answer. */
 const answerSchema = z.union(
   [
     z.strictObject({ option_id: optionId, reason, call_hash: callHash }),
@@ -79,7 +79,7 @@ const answeredSchema = z.object({
   ),
 });
 
-/** A working agent receives an answer in milliseconds. */
+/** Maximum wait until the agent has received an answer; a working agent needs milliseconds. */
 const deliveryMs = 3_000;
 
 interface ApprovalNeeds {
@@ -92,7 +92,7 @@ interface ApprovalNeeds {
   };
 }
 
-/** Questions of agents whether they may use a tool, and the answers. None is automatic. */
+/** Routes that show and answer the agents' requests to use a tool. No answer is automatic. */
 export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
   const { client, lookup, feeds } = needs;
   const record = (conversation: CachedConversation) =>
@@ -141,7 +141,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
       problems: ['not-found'],
       handle: async (call) => {
         const known = await ownConversation(lookup, call);
-        // Caches lack the text.
+        // The caches do not contain the text of the tool calls.
         const { conversation, sandbox } = await storedWithSandbox(client, known);
         const pending = pendingApproval(conversation);
         if (pending?.id !== call.params.approval_id) throw notFound('approval');
@@ -174,7 +174,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         const { phase } = sandboxViewOf(cachedConversation(conversation), sandbox);
         const isFailed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
         refuseUnusable(phase, { comesBack: isFailed });
-        // The resume comes first, so that a quota that rejects it also rejects the answer.
+        // The resume comes first, so that a quota that rejects the resume also rejects the answer.
         if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
           refuseOverQuota(lookup, call.owner);
           await requestResume(needs, sandbox);
@@ -190,7 +190,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         const recorded = { json: { success: true, state: 'recorded', notice } } as const;
         const after = lookup.cachedConversation(name);
         if (after === undefined || !isClosed(after)) return recorded;
-        // A question may be closed in another way than by this answer.
+        // Another answer may have closed the question, or the agent may have withdrawn it.
         return hasAnswer(after, id, body) ? delivered : recorded;
       },
     }),
@@ -201,7 +201,7 @@ const approvalParams = conversationParams.extend({ approval_id: z.string().max(1
 
 const delivered = { json: { success: true, state: 'delivered', notice: null } } as const;
 
-/** Stores the answer on the version that was read, unless the same answer is already stored. */
+/** Stores the answer at the resourceVersion that was read; does nothing if it is stored already. */
 function store(
   client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
@@ -227,7 +227,8 @@ function store(
           spec: { approvals: list },
         });
       const others = approvals.filter((other) => other.id !== id);
-      // Another entry with this id has no effect here. The API server refuses to change an entry.
+      // An entry with this id that has no effect is removed first, because the API server refuses
+      // to change an entry.
       const version = others.length === approvals.length ? stored : await write(stored, others);
       await write(version, [...others.slice(1 - maxAnswers), answer]);
     },
@@ -237,7 +238,7 @@ function store(
 const openApproval = ({ status }: Asking, id: string): Approval | undefined =>
   status?.approval?.id === id ? status.approval : undefined;
 
-/** The answer that counts for an open question; undefined without one. */
+/** The answer to the question `id`; undefined where the question is not open or has no answer. */
 function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined {
   const open = openApproval(conversation, id);
   return open && answerTo(open, conversation);
@@ -245,8 +246,8 @@ function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined 
 
 /**
  * Whether the agent already has this answer. Throws where the question is unknown, withdrawn or
- * answered in another way, where the question does not allow the answer, and where the answer
- * approves calls that its sender has not read completely.
+ * answered in another way, where the question does not offer this answer, and where the answer
+ * approves tool calls that its sender has not read completely.
  */
 function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);
@@ -277,7 +278,7 @@ function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean 
   return false;
 }
 
-/** Throws for an approval of calls that are unreadable, or that were shown only in part. */
+/** Throws where an answer approves tool calls that are unreadable or were shown only in part. */
 export function refuseUnread(
   open: Approval,
   answer: Omit<ApprovalAnswer, 'id'>,

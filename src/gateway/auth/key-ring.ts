@@ -13,10 +13,10 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Maximum keys in a chain of a key and its makers; a longer or circular chain is invalid. */
+/** Maximum keys in a chain of a key and its issuers; a longer or circular chain is invalid. */
 export const maxChainLength = 8;
 
-/** A valid key, together with the keys that it depends on. */
+/** Properties of a valid key together with its chain of issuers (`spec.issuedBy`). */
 export interface KeyChain {
   /** `admin` where all keys have this role and the scope of this name. */
   readonly role: ApiKeySpec['role'];
@@ -24,21 +24,21 @@ export interface KeyChain {
   readonly scopes: ReadonlySet<ApiKeyScope>;
   /** Templates that all keys may start; undefined: all templates. */
   readonly templates: readonly string[] | undefined;
-  /** Time at which the first key of the chain expires; Infinity where none does. */
+  /** Time at which the first key of the chain expires; Infinity where no key expires. */
   readonly expiresAtMs: number;
-  /** UID of the key itself, then of the key that made it, and so on. */
+  /** UID of the key itself, then of its issuer, then of the issuer's issuer, and so on. */
   readonly uids: readonly string[];
-  /** Whether a key of the chain belongs to a browser session, which reads no secrets. */
+  /** Whether a key of the chain belongs to a browser session, which may not read secrets. */
   readonly hasSession: boolean;
 }
 
 const everyScope: ReadonlySet<ApiKeyScope> = new Set(apiKeyScopes);
 
-/** An unreadable time counts as past. */
+/** Expiration time of a key; Infinity without one. An unreadable time counts as past. */
 const expiryOf = ({ spec }: ApiKey): number =>
   spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0;
 
-/** An unreadable time counts as future. */
+/** Time from which a key is valid. An unreadable time counts as future. */
 const startOf = ({ spec }: ApiKey): number =>
   spec.notBefore === undefined ? -Infinity : Date.parse(spec.notBefore) || Infinity;
 
@@ -53,9 +53,10 @@ function confirmedUntil({ metadata, spec: { person }, status }: ApiKey): number 
 export type Confirmed = 'none' | 'own' | 'all';
 
 /**
- * The chain of a key; undefined when a key of the chain does not exist under its UID, is disabled,
- * is not valid yet, or has expired, or is not confirmed where `confirmed` demands it. `find` reads a cache: a key is refused while the cache does not show its maker,
- * so a lagging cache never lets a key outlive its maker.
+ * The chain of a key; undefined where a key of the chain is missing, has another UID, is disabled,
+ * is not valid yet, has expired, or lacks the confirmation that `confirmed` demands. `find` reads a
+ * cache: while the cache does not show an issuer, the key is refused, so a lagging cache never lets
+ * a key outlive its issuer.
  */
 export function chainOf(
   key: ApiKey,
@@ -122,7 +123,7 @@ export function refuseTooDeep({ uids }: KeyChain): void {
   );
 }
 
-/** Whether all keys that a key depends on exist, valid or not. */
+/** Whether all issuers of a key exist. The issuers need not be valid. */
 function hasIssuers(key: ApiKey, find: (name: string) => ApiKey | undefined): boolean {
   let { issuedBy } = key.spec;
   for (let length = 0; issuedBy !== undefined && length < maxChainLength; length++) {
@@ -134,7 +135,7 @@ function hasIssuers(key: ApiKey, find: (name: string) => ApiKey | undefined): bo
   return true;
 }
 
-/** Maximum delay until the expiry of a key is checked again: the wall clock may be set. */
+/** Maximum delay until the expiry of a key is checked again, because the wall clock may change. */
 const recheckMs = 10_000;
 
 export interface ValidKey {
@@ -155,7 +156,7 @@ export class KeyRing {
   readonly #options: KeyRingOptions;
   /** Callbacks for the changes of a key, by the UID of the key. */
   readonly #followers = new Listeners();
-  /** Requests that wait for a key, by the reference of its session keys or by the key's hash. */
+  /** Callbacks for a key that appears in the cache, by its session reference and by its hash. */
   readonly #awaited = new Listeners();
   #remove: (() => void) | undefined;
 
@@ -171,7 +172,7 @@ export class KeyRing {
         this.#awaited.call(spec.sha256);
       },
       updated: (key, { metadata: { generation } }) => {
-        // The status, which only records the last use of the key, decides nothing.
+        // A change of the status, which only records the last use of the key, is ignored.
         if (key.metadata.generation !== generation || !isLive(key))
           this.#followers.call(key.metadata.uid);
       },
@@ -184,7 +185,7 @@ export class KeyRing {
     this.#remove = undefined;
   }
 
-  /** The valid key of this text, if its use in a sign-in is the given one. */
+  /** The valid key with this text and this value of `spec.signIn`. */
   byText(text: string, signIn: ApiKeySpec['signIn']): ValidKey | undefined {
     if (!isWellFormedKey(text)) return undefined;
     const hash = hashKey(text);
@@ -210,14 +211,14 @@ export class KeyRing {
     );
   }
 
-  /** Whether a key that this one depends on is deleted, so that Kubernetes deletes this one too. */
+  /** Whether an issuer of the key is deleted, so that Kubernetes deletes the key too. */
   isOrphan(key: ApiKey): boolean {
     return !hasIssuers(key, this.#find);
   }
 
   /**
-   * Calls `changed` when a key of the chain changes or is deleted, and when the chain expires.
-   * Returns the function that stops this.
+   * Calls `changed` when a key of the chain changes or is deleted; for a chain that expires, also
+   * after 10 s or at the expiry, whichever is earlier. Returns a function that cancels these calls.
    */
   follow({ uids, expiresAtMs }: KeyChain, changed: () => void): () => void {
     const removers = uids.map((uid) => this.#followers.on(uid, changed));
@@ -231,8 +232,8 @@ export class KeyRing {
   }
 
   /**
-   * Calls `ended` once the key of this name and UID is invalid, at once where it already is.
-   * Returns the function that stops this.
+   * Calls `ended` as soon as the key with this name and UID is invalid; at once if it is invalid
+   * already. Returns a function that cancels the call.
    */
   untilEnd(name: string, uid: string, ended: () => void): () => void {
     let forget: () => void = () => undefined;
@@ -246,10 +247,7 @@ export class KeyRing {
     return () => forget();
   }
 
-  /**
-   * Waits at most `timeoutMs` until the cache has the key of a session key or of a hash, which
-   * another process may have seen before.
-   */
+  /** Waits at most `timeoutMs` until the cache shows a key that another process has created. */
   async appears(
     by: 'sessionReference' | 'sha256',
     value: string,
@@ -290,7 +288,7 @@ export interface Principal {
   readonly personName: string | undefined;
 }
 
-/** The same problem for every kind of bad key, so that no response discloses which keys exist. */
+/** Every kind of invalid key gets this problem, so that no response discloses which keys exist. */
 const unauthorized = () =>
   new ProblemError('unauthorized', 'The API key is missing or not valid.', {
     headers: { 'www-authenticate': 'Bearer' },
@@ -298,7 +296,7 @@ const unauthorized = () =>
 
 const bearer = /^Bearer +([^\s]+) *$/i;
 
-/** The keys of a request, in order of precedence. */
+/** The keys in the headers of a request, in order of precedence. */
 function keysOf(headers: IncomingHttpHeaders): string[] {
   const [, token] = bearer.exec(headers.authorization ?? '') ?? [];
   const sessionKey = headers['x-session-api-key'];
@@ -307,7 +305,7 @@ function keysOf(headers: IncomingHttpHeaders): string[] {
   );
 }
 
-/** The principal of the first valid key. Throws `unauthorized`. Reads the synced cache only. */
+/** The principal of the first valid key, from the cache. Throws `unauthorized` without one. */
 export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Principal {
   for (const key of keysOf(headers)) {
     const principal = authenticateKey(ring, key);
@@ -316,9 +314,8 @@ export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Princ
   throw unauthorized();
 }
 
-/** The principal of a key; undefined where the key is not valid. */
 export function authenticateKey(ring: KeyRing, key: string): Principal | undefined {
-  // The key of a sign-in link only opens the page /login.
+  // A key with `signIn` is no API key for requests: that of a sign-in link only opens /login.
   const found = ring.byText(key, undefined);
   return found && principalOfKey(found);
 }

@@ -7,7 +7,7 @@ import type { Cache } from '../lookup/cache.ts';
 
 /** Minimum time between two writes of `lastUsedTime` for one key. */
 const coarseMs = 60 * 60 * 1000;
-/** Delay before the keys that were used since the last round are written. */
+/** Delay between two rounds of writes. Each round writes the uses since the previous round. */
 const intervalMs = 60 * 1000;
 
 export interface KeyUseOptions extends Pick<Runtime, 'clock' | 'logger'> {
@@ -17,14 +17,14 @@ export interface KeyUseOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * Writes the time of the last use to each ApiKey: a minute later, at most once an hour for all
- * replicas together, and outside the requests, so that no request waits or fails for it. The patch
- * names one field and no version, so it conflicts with no other write.
+ * Writes `status.lastUsedTime` of each ApiKey: a minute after the use, and at most once an hour for
+ * all replicas together. No request waits or fails for the write. The patch names one field and no
+ * resourceVersion, so it conflicts with no other write.
  */
 export class KeyUse {
   readonly #options: KeyUseOptions;
   readonly #used = new Set<string>();
-  /** Time of this replica's last write by key. The cache may not show it yet. */
+  /** Time of this replica's last write, by key name, because the cache may not show it yet. */
   readonly #written = new Map<string, number>();
   #timer: Timer | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -43,7 +43,7 @@ export class KeyUse {
     });
   }
 
-  /** Discards the uses of the last minute. */
+  /** Discards the uses that are not written yet, and waits for a write in progress. */
   async stop(): Promise<void> {
     this.#used.clear();
     this.#timer?.cancel();
@@ -59,7 +59,7 @@ export class KeyUse {
       for (const name of this.#used) await this.#writeOne(name);
       this.start();
     } catch (error) {
-      // The next attempt, and the next warning, come an hour later: uses are not worth more.
+      // The next attempt, and the next warning, come an hour later: this record is not urgent.
       logger.warn('The use of API keys is not recorded', { error });
       this.start(coarseMs);
     } finally {

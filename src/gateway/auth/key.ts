@@ -15,26 +15,26 @@ export interface IssueKeyOptions {
   readonly scopes?: ApiKeySpec['scopes'];
   /** Time in RFC 3339 from which the key is valid; absent: at once. */
   readonly notBefore?: string | undefined;
-  /** Time of the expiry in RFC 3339; a key without it never expires. */
+  /** Expiration time in RFC 3339; absent where the key never expires. */
   readonly expiresAt?: string | undefined;
-  /** The key that makes this one; this one ends with it. Absent where no key makes it. */
+  /** The key whose request creates this key; this key ends with it. Absent without such a key. */
   readonly issuedBy?: ApiKeySpec['issuedBy'];
   /** Templates that the key may start; absent: all. */
   readonly templates?: ApiKeySpec['templates'];
   /** Person whom an identity provider has signed in; absent: none. */
   readonly person?: ApiKeySpec['person'];
-  /** Use of the key in a sign-in; absent: the key is for requests. */
+  /** Use of the key in a sign-in; absent for a key that authenticates requests. */
   readonly signIn?: ApiKeySpec['signIn'];
   readonly random?: RandomBytes;
 }
 
 export interface IssuedKey {
-  /** The key in clear. Only its hash is stored, so the key is only readable here. */
+  /** The key in clear text. Only its hash is stored, so the key can not be read again later. */
   readonly key: string;
   readonly resource: ApiKey;
 }
 
-/** Creates an ApiKey, which works on each gateway once its cache shows the resource. */
+/** Creates an ApiKey. Each gateway accepts the key once its own cache shows the resource. */
 export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
   const { client, namespace, owner, role = 'user', issuedBy, random = randomBytes } = options;
   const key = generateKey(random);
@@ -44,7 +44,7 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
     metadata: {
       namespace,
       name: `key-${random(6).toString('hex')}`,
-      // Kubernetes deletes the key together with the key that made it.
+      // Kubernetes deletes the key when its issuer is deleted.
       ...(issuedBy === undefined
         ? {}
         : { ownerReferences: [{ apiVersion, kind: apiKeys.kind, ...issuedBy }] }),
@@ -68,7 +68,7 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const prefix = 'co_';
-/** 32 digits of base62 are 190 bits. */
+/** 32 digits of base62 have 190 bits of entropy. */
 const randomDigits = 32;
 const checksumDigits = 6;
 const shape = /^co_[0-9A-Za-z]{22,64}[0-9A-Za-z]{6}$/;
@@ -96,7 +96,7 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** A new API key in clear, with a checksum of six digits that detects typing errors. */
+/** A new API key in clear text, with a checksum of six digits that detects typing errors. */
 export function generateKey(random: RandomBytes = randomBytes): string {
   const rest = `${prefix}${randomBase62(randomDigits, random)}`;
   return `${rest}${checksumOf(rest)}`;

@@ -13,12 +13,11 @@ import type { Principal } from './key-ring.ts';
 
 /** Minimum time between two log lines about the same secret and reader. */
 const repeatMs = 60_000;
-/** Reads of one sandbox: an agent reads each secret that a command names, and all at its start. */
+/** Rate limit of a sandbox; its agent reads all secrets at its start and some for each command. */
 const sandboxRate = { perSecond: 20, burst: 200, capacity: 20_000 };
-/** Reads of all sandboxes of one owner. */
 const ownerRate = { perSecond: 100, burst: 1_000, capacity: 20_000 };
 
-/** One read of the value of a secret; no field has the value. */
+/** One read of a secret, without the value of the secret. */
 export interface SecretRead {
   readonly requestId: string | undefined;
   readonly sandbox: Sandbox;
@@ -29,23 +28,23 @@ export interface SecretRead {
   readonly by: string;
 }
 
-/** The newest of the reads that no log line contains yet, and their number. */
+/** Reads of one secret by one reader without a log line yet: the newest, and their number. */
 interface Repeats {
   read: SecretRead | undefined;
   count: number;
 }
 
 /**
- * Limits how often the secrets of a sandbox are read, and records the reads in the audit log: one
- * line at once for each secret and reader, and for repetitions at most one line a minute, with
- * their number. No read is missing. The rates bound the memory.
+ * Limits how often a sandbox's secrets are read, and writes every read to the audit log: the first
+ * read of a secret by a reader at once, repetitions in at most one line a minute, with their
+ * number. The rate limits bound the memory.
  */
 export class SecretReads {
   readonly #audit: Logger;
   readonly #clock: Clock;
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  /** Secrets and readers with a line in the last minute. */
+  /** Unwritten repetitions by secret and reader, of reads with a log line in the last minute. */
   readonly #recent = new Map<string, Repeats>();
   #timer: Timer | undefined;
 
@@ -56,7 +55,7 @@ export class SecretReads {
     this.#ofOwners = new TokenBuckets({ clock, ...ownerRate });
   }
 
-  /** Counts a read before its response. Throws `rate-limited` beyond the rates. */
+  /** Counts a read. Throws `rate-limited` above `sandboxRate` or `ownerRate`. */
   admit({ metadata: { uid }, spec: { owner } }: Sandbox): void {
     if (this.#ofSandboxes.take(uid).allowed && this.#ofOwners.take(owner).allowed) return;
     throw new ProblemError('rate-limited', 'The secrets of this sandbox are read too often.', {
@@ -64,7 +63,7 @@ export class SecretReads {
     });
   }
 
-  /** Records a read whose response has the value. */
+  /** Records a read whose response contains the value of the secret. */
   record(read: SecretRead): void {
     const { sandbox, conversation, secret, by } = read;
     const key = JSON.stringify([sandbox.metadata.uid, conversation, secret, by]);
@@ -79,7 +78,7 @@ export class SecretReads {
     }
   }
 
-  /** Writes the lines of pending repetitions. */
+  /** Writes the log lines of pending repetitions. */
   close(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -94,7 +93,7 @@ export class SecretReads {
       this.#recent.size === 0 ? undefined : this.#clock.after(repeatMs, () => this.#minute());
   }
 
-  /** Returns whether there were any. */
+  /** Writes a log line for pending repetitions, and returns whether there were any. */
   #writeRepeats(repeats: Repeats): boolean {
     const { read, count } = repeats;
     if (read === undefined) return false;
@@ -118,9 +117,9 @@ export class SecretReads {
 
 /** Minimum time between two log lines about the same API key and session key. */
 const disclosureRepeatMs = 60 * 60 * 1000;
-/** Maximum pairs of an API key and a sandbox in memory; a pair beyond that is logged again. */
+/** Maximum pairs of an API key and a sandbox in memory; a forgotten pair is logged again. */
 const maxRemembered = 20_000;
-/** Maximum sandboxes named in a line; more are counted. */
+/** Maximum sandboxes that a log line names; the line contains the number of the others. */
 const maxNames = 100;
 
 interface DisclosuresOptions {
@@ -130,14 +129,14 @@ interface DisclosuresOptions {
 }
 
 /**
- * Records in the audit log who was shown which sandboxes' session keys: one line for each response
- * that shows some, but each session key at most once an hour, so that polling writes nothing. None
- * is missing: a reader causes no more lines than there are running sandboxes and rotations, and
- * these have lines of their own already.
+ * Writes to the audit log which API key was shown the session keys of which sandboxes: one line for
+ * each response that shows some, but each session key at most once an hour, so that polling adds no
+ * lines. No line is dropped: a reader causes at most one line for each running sandbox and key
+ * rotation, and the audit log has lines about these already.
  */
 export class Disclosures {
   readonly #options: DisclosuresOptions;
-  /** Session key generations of the last hour, by UID of the API key and of the sandbox. */
+  /** Session key generations shown in the last hour, by UID of the API key and of the sandbox. */
   readonly #recorded: LRUCache<string, { readonly generation: number | undefined }>;
 
   constructor(options: DisclosuresOptions) {
@@ -165,7 +164,7 @@ export class Disclosures {
     };
   }
 
-  /** Returns whether no line of the last hour has this session key, and records it. */
+  /** Records the session key as shown; returns whether no line of the last hour contains it. */
   #isNew(keyUid: string, sandbox: Sandbox): boolean {
     const generation = sessionKeyGenerationOf(sandbox);
     const key = `${keyUid}/${sandbox.metadata.uid}`;

@@ -4,7 +4,7 @@ import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts
 import { isEqual } from './key.ts';
 import type { KeyChain, KeyRing } from './key-ring.ts';
 
-/** The reader of a record that shows session keys. */
+/** The API key of a request whose response shows session keys. */
 export interface Reader {
   readonly keyUid: string;
   /** Whether session keys are shown: they open agents, which the scope `manage` allows. */
@@ -20,9 +20,9 @@ export interface SessionKeysOptions {
 }
 
 /**
- * Checks and derives the session keys of sandboxes. Each API key has its own session key, which
- * opens the sandbox only while that API key is valid and the sandbox's keys are not rotated. The
- * keys derive from the caches, so nothing is stored for them.
+ * Derives and checks the session keys of sandboxes. Each API key has its own session key, which
+ * opens the sandbox only while that API key is valid and until the keys of the sandbox are rotated.
+ * The keys derive from the master key and cached objects, so none of them is stored.
  */
 export class SessionKeys {
   readonly #options: SessionKeysOptions;
@@ -31,7 +31,7 @@ export class SessionKeys {
     this.#options = options;
   }
 
-  /** Whether the keys of the sandbox can be derived. */
+  /** Whether this process has the master key from which the sandbox's keys derive. */
   has({ metadata, status }: Sandbox): boolean {
     if (this.#options.keys.knows(status?.masterKeyId)) return true;
     this.#options.logger.warn('The key of a sandbox can not be derived', {
@@ -40,14 +40,14 @@ export class SessionKeys {
     return false;
   }
 
-  /** The key that the sandbox's agent itself demands; undefined where it can't be derived. */
+  /** The key that the agent in the sandbox expects; undefined where it can not be derived. */
   agentKeyOf(sandbox: Sandbox): string | undefined {
     return this.#derived(sandbox, () =>
       this.#options.keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId),
     );
   }
 
-  /** The session key of a reader; undefined where it opens no agents, or no key can be derived. */
+  /** The reader's session key; undefined where the reader opens no agents, or no key derives. */
   shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
     if (!reader.opensAgents) return undefined;
     const key = this.#clientKeyOf(sandbox, reader.keyUid);
@@ -56,8 +56,8 @@ export class SessionKeys {
   }
 
   /**
-   * The API keys that the candidate depends on; undefined unless the candidate opens the sandbox
-   * now. The duration does not depend on how much of a MAC is right.
+   * The chain of the API key that `candidate`, a session key, belongs to; undefined unless the
+   * candidate opens the sandbox. The comparison takes constant time.
    */
   opening(sandbox: Sandbox, candidate: string): KeyChain | undefined {
     const found = this.#options.ring.byReference(referenceIn(candidate));
@@ -83,7 +83,7 @@ export class SessionKeys {
     try {
       return derive();
     } catch (error) {
-      // This process lacks the master key; the record of the sandbox is readable nevertheless.
+      // This process lacks the master key. Responses show the sandbox without its session key.
       this.#options.logger.warn('The key of a sandbox can not be derived', {
         sandbox: metadata.name,
         error,

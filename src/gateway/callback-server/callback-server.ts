@@ -17,20 +17,20 @@ import { newPool } from '../limits/pools.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
-/** One request of a sandbox, or of any other caller: only its path has been checked so far. */
+/** A request to the callback server. Only its path is checked: the caller may be no sandbox. */
 export interface CallbackRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** The sandbox in the cache, if any. The response must not disclose whether it exists. */
+  /** The sandbox that the path names, if cached. No response may disclose whether it exists. */
   readonly sandbox: Sandbox | undefined;
-  /** Segments after the sandbox's name, decoded; never empty, `.` or `..`. */
+  /** Decoded path segments after the sandbox's name; no segment is empty, `.` or `..`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
-  /** Aborts when the caller disconnects, or the gateway closes. */
+  /** Aborts when the caller disconnects or the gateway closes. */
   readonly signal: AbortSignal;
   /**
-   * Counts the connection for the sandbox that its credential proves. Throws `too-many-connections`
-   * or `share-exceeded` where the sandbox or its owner has too many.
+   * Counts the connection against the limits of the sandbox that the request has authenticated.
+   * Throws `too-many-connections` or `share-exceeded` where the sandbox or its owner has too many.
    */
   readonly countFor: (sandbox: Sandbox) => void;
 }
@@ -38,13 +38,12 @@ export interface CallbackRequest {
 /** An endpoint for sandboxes, below `/{name}/{sandbox}/`. */
 export interface CallbackHandler {
   readonly name: string;
-  /** Whether the handler itself limits the time of a body; by default the server does. */
+  /** Whether the handler, instead of the server, limits how long the arrival of a body takes. */
   readonly limitsBody?: boolean;
   /** Authorizes and answers the request. An error before the headers becomes a problem response. */
   handle(call: CallbackRequest): Promise<void>;
 }
 
-/** The Bearer token of a request; empty without one. */
 export const bearerTokenOf = ({ headers: { authorization = '' } }: IncomingMessage): string =>
   /^Bearer ([\x21-\x7e]{1,256})$/i.exec(authorization)?.[1] ?? '';
 
@@ -57,32 +56,32 @@ export interface CallbackServerOptions extends Omit<MeasuredRuntime, 'random'> {
   readonly sandboxes: Cache<Sandbox>;
   readonly namespace: string;
   readonly host: string;
-  /** 0 means any free port. */
+  /** Port to listen on; 0 means any free port. */
   readonly port: number;
   /**
    * Maximum concurrent connections with a request in progress; 2000 by default. The sandboxes of
    * one owner may have a quarter of the connections, and one sandbox a sixteenth.
    */
   readonly maxConnections?: number;
-  /** Maximum concurrent connections of an address, usually a sandbox's; default: no limit. */
+  /** Maximum concurrent connections of one client address, usually a sandbox; default: no limit. */
   readonly maxConnectionsPerAddress?: number;
   /** Maximum time for requests in progress after `close`; 5 s by default. */
   readonly graceMs?: number;
 }
 
 export interface CallbackServer {
-  /** Rejects with a message for people where the server can't listen. */
+  /** Rejects with a human-readable message when the server can not listen. */
   listen(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
 }
 
 /**
- * Connections beyond the maximum, so that a health check is answered even at the maximum: a
- * connection without a request in progress is closed for the next one.
+ * Connections in addition to `maxConnections`, so that a health check is answered even at that
+ * maximum. An idle connection is closed when another client needs a connection.
  */
 const additionalConnections = 16;
 
-/** The decoded segments of a path; undefined for an ambiguous path. */
+/** Decoded path segments; undefined where one is malformed, empty, `.`, `..`, or contains `/`. */
 function segmentsOf(pathname: string): readonly string[] | undefined {
   try {
     const segments = pathname.slice(1).split('/').map(decodeURIComponent);
@@ -96,10 +95,7 @@ function segmentsOf(pathname: string): readonly string[] | undefined {
   }
 }
 
-/**
- * The owner of the sandbox with this address; undefined for an address of no sandbox, or of several
- * owners, as on a node's own network.
- */
+/** The owner of the sandboxes with this pod IP; undefined for none, and for several owners. */
 function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefined {
   const owners = new Set(store.byIndex('podIP', address).map(({ spec }) => spec.owner));
   const [owner] = owners;
@@ -107,9 +103,9 @@ function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefi
 }
 
 /**
- * The callback server is the only part of the installation that sandboxes may reach: a listener of
- * its own, so that a network policy can block the REST service for them. Any process in a sandbox
- * may be the client, so no request is trusted.
+ * The callback server is the only server of the installation that sandboxes may reach. Its own port
+ * lets a NetworkPolicy block the REST service for sandboxes. Any process in a sandbox may be the
+ * client, so no request is trusted.
  */
 export function createCallbackServer(options: CallbackServerOptions): CallbackServer {
   const { sandboxes, namespace, clock, metrics, maxConnections = 2000, graceMs = 5000 } = options;
@@ -172,7 +168,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       request: (request, response) => {
         answer(request, response).catch((error: unknown) => {
           const problem = toProblem(error);
-          // A call fails when its caller disconnects, which is no failure of the service.
+          // A disconnect of the caller also causes an error, which is no failure of the service.
           if (problem.code === 'internal')
             logger[response.destroyed ? 'debug' : 'error']('A request of a sandbox failed', {
               error,

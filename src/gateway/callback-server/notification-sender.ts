@@ -13,28 +13,25 @@ import type { Timer } from '@conversation-operator/base/clock';
 interface Entry {
   readonly namespace: string;
   readonly sandbox: string;
-  /** Whether a notification is about any of the sandbox's conversations: then none is named. */
+  /** Whether the entry is about all conversations of the sandbox, and names none. */
   isOfAny: boolean;
   readonly conversationIds: Set<string>;
 }
 
-/** Maximum named conversations of one sandbox; more mean all conversations of the sandbox. */
+/** Maximum conversations that an entry names; with more, the entry is about all of the sandbox. */
 const maxNamed = 16;
 
-/**
- * Maximum sandboxes of one owner, and maximum owners, with pending notifications for one operator;
- * beyond that the oldest are dropped.
- */
+/** Maximum sandboxes of one owner, and maximum owners, in a queue; the oldest are dropped. */
 const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 /**
- * Notifications that wait for an operator, each once. Owners have equal shares and are served round
- * robin: an owner with many notifications delays and displaces none of others. A displaced
- * notification is lost; the operator finds the change by polling.
+ * Notifications that wait for one operator, without duplicates. Owners are served round robin and
+ * have equal shares, so an owner with many notifications delays and displaces none of another
+ * owner. A displaced notification is lost; the operator finds the change by polling.
  */
 export class NotificationQueue {
   readonly #limits: typeof queueLimits;
-  /** By owner and sandbox, each in the order of service. */
+  /** Entries by owner and sandbox. The first owner, and its first sandbox, are served next. */
   readonly #owners = new Map<string, Map<string, Entry>>();
 
   constructor(limits: typeof queueLimits) {
@@ -83,7 +80,7 @@ export class NotificationQueue {
   }
 }
 
-/** Removes the notifications of the next sandbox, as far as there is room. */
+/** Removes and returns at most `room` notifications of the first sandbox. */
 function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentNotification[] {
   const [first] = sandboxes;
   if (first === undefined) return [];
@@ -95,7 +92,7 @@ function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentNotifica
   return ids.map((conversationId) => ({ namespace, sandbox, conversationId }));
 }
 
-/** The entry of the key. A new entry displaces the first ones of a full map. */
+/** The entry of the key, created if absent. A new entry displaces the first ones of a full map. */
 function entryOf<V>(map: Map<string, V>, key: string, maxEntries: number, create: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;
@@ -109,12 +106,9 @@ function entryOf<V>(map: Map<string, V>, key: string, maxEntries: number, create
 }
 
 export interface NotificationSenderOptions extends Pick<Runtime, 'clock' | 'logger'> {
-  /**
-   * URLs of all operators, without a path. Names are resolved regularly, and each address gets the
-   * notifications.
-   */
+  /** URLs of all operators, without a path. Each address of a host name gets the notifications. */
   readonly urls: readonly string[];
-  /** The key that operators expect. */
+  /** The bearer token for requests to operators. */
   readonly key: () => string;
   /** Resolves all addresses of a host name; the system's resolver by default. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
@@ -131,10 +125,7 @@ const restMs = 1_000;
 const systemLookup = async (host: string): Promise<readonly string[]> =>
   isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
 
-/**
- * One operator, with at most one request in flight. Notifications that arrive meanwhile wait for
- * the next request, each conversation once.
- */
+/** One operator, with at most one request in flight; further notifications wait in `waiting`. */
 interface Target {
   readonly origin: string;
   readonly waiting: NotificationQueue;
@@ -143,8 +134,8 @@ interface Target {
 }
 
 /**
- * Sends notifications to every operator; only the leader acts on them. Nothing is kept, repeated or
- * waited for, because agents are also polled.
+ * Sends notifications to every operator; only the leader acts on them. A notification is neither
+ * stored nor sent again, because operators also poll the agents.
  */
 export class NotificationSender {
   readonly #options: NotificationSenderOptions;
@@ -163,7 +154,7 @@ export class NotificationSender {
     this.#urls = options.urls.map((url) => new URL(url));
   }
 
-  /** Resolves after the first resolution of the operators' names, successful or not. */
+  /** Resolves after the first DNS lookup of the operators' host names, successful or not. */
   async open(): Promise<void> {
     await this.#refresh();
   }
@@ -199,7 +190,7 @@ export class NotificationSender {
         (address) => `${protocol}//${hostInUrl(address)}${port === '' ? '' : `:${port}`}`,
       );
     } catch (error) {
-      // Without an operator a headless Service has no addresses, and its name may be unknown.
+      // DNS may not know the name of a headless Service while no operator is ready.
       if (!this.#unknown.has(hostname))
         logger.warn('Operators can not be found; agents are polled only', {
           host: hostname,

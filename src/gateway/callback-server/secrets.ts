@@ -18,7 +18,7 @@ export interface SecretsHandlerOptions {
   readonly secrets: Pick<SecretReader, 'conversationsIn' | 'valueFor'>;
   readonly reads: Pick<SecretReads, 'admit' | 'record'>;
   readonly clock: Clock;
-  /** Maximum time until the cache shows a new conversation; 2 s by default. */
+  /** Maximum wait until the cache shows a new conversation; 2 s by default. */
   readonly lagMs?: number;
 }
 
@@ -28,15 +28,15 @@ const refused = (detail: string): ProblemError => new ProblemError('secret-acces
 
 /**
  * Serves secrets to agents: `GET /secrets/{sandbox}/{conversation id}/{name}` with the secrets
- * token of the sandbox. Each process of the sandbox knows the token, so it only opens what the
- * agent of a conversation in that sandbox may have: the secrets of that start, else those of the
- * owner. A sandbox that is paused or being deleted reads nothing.
+ * token of the sandbox. Every process in the sandbox can read the token, so it only opens the
+ * secrets of conversations in that sandbox: those given at the start, else those of the owner. A
+ * sandbox that is paused or being deleted can read none.
  */
 export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler {
   const { keys, secrets, reads, clock, lagMs = 2_000 } = options;
   const places = newPool('secretReads', clock);
 
-  /** The check of an unknown sandbox takes as long as that of a known one. */
+  /** Checks the secrets token. The check takes equally long for an unknown and a known sandbox. */
   const holderOf = (request: IncomingMessage, sandbox: Sandbox | undefined): Sandbox => {
     const isGood = keys.acceptsSecretsToken(
       sandbox?.metadata.uid ?? 'none',

@@ -18,22 +18,21 @@ export interface WebhooksOptions extends Pick<MeasuredRuntime, 'clock' | 'metric
 }
 
 /**
- * A text in every event that changes a conversation, and in its whole state. Output of a tool or a
- * model only contains it by chance.
+ * A field name in every event that changes a conversation, and in every event with its whole state.
+ * Output of a tool or a model contains this text only by chance.
  */
 const changeMarker = 'execution_status';
-/** Maximum bytes that are searched; a longer body counts as a change. */
+/** Maximum bytes of a body that are searched; a longer body counts as a change. */
 const maxSearchedBytes = 1024 * 1024;
 const patienceMs = 5_000;
-/** Webhooks of one sandbox: slightly more than several working conversations send. */
+/** Limit of one sandbox, which is above what several working conversations send. */
 const sandboxRate = { perSecond: 20, burst: 100, capacity: 20_000 };
-/** Webhooks of all sandboxes of one owner. */
 const ownerRate = { perSecond: 200, burst: 1_000, capacity: 20_000 };
 
 /**
  * Receives the agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with
- * the sandbox's session key. The handler only reads a body until it knows that something may have
- * changed, and trusts nothing in it: the operator polls the agent.
+ * the sandbox's session key. The handler reads a body only until it finds `changeMarker`, and
+ * trusts nothing in the body: the operator polls the agent.
  */
 export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): CallbackHandler {
   const sandboxBuckets = new TokenBuckets({ clock, ...sandboxRate });
@@ -41,7 +40,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
 
   const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
     try {
-      // A key that no client has replaces an unknown sandbox's, so that the check takes as long.
+      // For an unknown sandbox, a key that no client has makes the check take equally long.
       return sandbox === undefined
         ? keys.sessionKey('none')
         : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);
@@ -71,7 +70,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
         throw new ProblemError('method-not-allowed', 'Webhooks are posted.', {
           headers: { Allow: 'POST' },
         });
-      // An agent that gets an error sends the webhook again.
+      // Every result is a 204, because an agent sends a webhook again after an error.
       const done = (result: 'notified' | 'passed' | 'limited') => {
         metrics.webhooks.inc({ result });
         response.writeHead(204).end();
@@ -93,13 +92,13 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
   };
 }
 
-/** The id of the conversation, or the mark for all of the sandbox's; undefined: no such webhook. */
+/** The conversation id in the path; `any` for the whole sandbox; undefined for an unknown path. */
 function whatOf([what, id, ...rest]: readonly string[]): string | undefined {
   if (what === 'conversations' && id === undefined) return 'any';
   return what === 'events' && id !== undefined && rest.length === 0 ? parseUuid(id) : undefined;
 }
 
-/** Whether the body of a webhook contains a change; the rest of the body is then discarded. */
+/** Whether the body contains `changeMarker` or is too long; the rest of the body is discarded. */
 function namesChange(
   request: IncomingMessage,
   clock: Clock,

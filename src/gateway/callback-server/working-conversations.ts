@@ -2,7 +2,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { type Cache, inNamespace } from '../lookup/cache.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 
-/** Statuses of a start in which the agent may work. */
+/** Values of `status.start.status` during which the agent may work. */
 const working: ReadonlySet<string | undefined> = new Set([
   'PREPARING_REPOSITORY',
   'SETTING_UP_SKILLS',
@@ -10,8 +10,8 @@ const working: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * The conversations whose agent may work in a sandbox; none once a user has paused it. @param
- * conversations A cache that has the index `sandboxName` of `gatewayIndexers`.
+ * The conversations whose agent may work in the sandbox; empty once a user has paused the sandbox.
+ * @param conversations A cache that has the index `sandboxName` of `gatewayIndexers`.
  */
 export function workingConversations(
   conversations: Cache<CachedConversation>,

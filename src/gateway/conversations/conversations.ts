@@ -52,7 +52,7 @@ import { startConversation, startProblems, type StartNeeds } from './start.ts';
 import { streamStart, type StartTaskNeeds } from './start-tasks.ts';
 import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
 
-/** Maximum tags: every record of the conversation contains all of them. */
+/** Maximum tags of a conversation; every response about the conversation contains all its tags. */
 const maxTags = 64;
 
 export const updateRequestSchema = z.strictObject({
@@ -100,7 +100,7 @@ export const conversationRoutes = (
       problems: [...startProblems, 'share-exceeded'],
       handle: async (call) => {
         const { principal, owner, response } = call;
-        // The stream's permit comes first: nothing starts for a client that could not follow it.
+        // The permit comes first, so that no conversation starts when the stream is refused.
         response.once('close', needs.places.startStreams.take({ owner }));
         const conversation = await start(needs, call);
         const texts = await startTextsOf(needs.startTexts, conversation);
@@ -183,7 +183,7 @@ async function start(needs: StartNeeds, { principal, owner, headers, body, about
   return conversation;
 }
 
-/** The patch depends on the stored tags, so an update with tags reads the stored version. */
+/** An update with tags reads the stored object first, because the patch depends on its tags. */
 async function update(
   needs: StartNeeds,
   conversation: CachedConversation,
@@ -210,7 +210,7 @@ async function store(
   const { metadata, spec } = conversation;
   const before = changeable(spec);
   const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
-  // Another conversation of this name stays unchanged.
+  // The UID keeps the patch from changing a newer conversation of the same name.
   const patch = {
     metadata: { ...precondition, uid: metadata.uid },
     spec: changesTo(conversation, change),
@@ -229,7 +229,7 @@ const changeable = ({ title, public: isPublic, tags }: UpdateRequest) =>
   compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 
-/** A merge patch of the spec. The given tags replace all others, which the patch removes. */
+/** A merge patch of the spec, which removes all tags that are not given. */
 function changesTo(
   { spec }: Pick<CachedConversation, 'spec'>,
   { title, public: isPublic, tags }: UpdateRequest,
@@ -242,7 +242,6 @@ function changesTo(
   });
 }
 
-/** Ends the run of a conversation and keeps its sandbox; a message continues it. */
 export function interruptRoute({
   agentReads,
   control,

@@ -6,10 +6,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 
 /** Period in which the same idempotency key identifies the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
-/**
- * Maximum successive names of one key that are searched in the cache, because a conversation under
- * an earlier name may have been deleted.
- */
+/** Number of `turn` values whose names are searched in the cache first. */
 const knownNames = 4;
 
 export const idempotencyHeaders = z.object({
@@ -27,15 +24,15 @@ export const idempotencyHeaders = z.object({
 });
 
 /**
- * The names that an owner's idempotency key can have at one `turn`; the first one is for a new
- * conversation. `turn` counts the starts with the key that are at least 24 hours apart. The names
- * derive from the idempotency key and the master keys, so every replica computes the same names,
- * even after a restart, and no client can predict or choose them.
+ * The names of a conversation that an owner starts with an idempotency key; a new conversation gets
+ * the first one. `turn` counts the starts with the same key that are at least 24 hours apart. The
+ * names derive from the key and the master keys, so every replica computes the same names, even
+ * after a restart, and no client can predict or choose them.
  */
 const namesOf = (keys: Pick<SandboxKeys, 'derivedIds'>, owner: string, key: string, turn: number) =>
   keys.derivedIds(`idempotency/${owner}/${turn}/${key}`);
 
-/** The message ids that an owner's idempotency key can have; new messages get the first. */
+/** The ids that a message with this idempotency key can have; a new message gets the first one. */
 export const messageIdsOf = (
   keys: Pick<SandboxKeys, 'derivedIds'>,
   owner: string,
@@ -43,7 +40,7 @@ export const messageIdsOf = (
   key: string,
 ) => keys.derivedIds(`message/${owner}/${conversation}/${key}`);
 
-/** The conversation of the key in the last 24 hours, else the name for a new one. */
+/** The conversation that the key has started in the last 24 hours, else the name for a new one. */
 export async function placeOf(
   {
     lookup,
@@ -59,7 +56,7 @@ export async function placeOf(
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
   const isFresh = ({ metadata }: CachedConversation) =>
     clock.now() - Date.parse(metadata.creationTimestamp) < windowMs;
-  // The conversations of some turns may have been deleted since.
+  // A conversation of an earlier turn may be deleted, so later turns are searched too.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {
       const cached = lookup.cachedConversation(name);

@@ -57,14 +57,14 @@ export const legacyPage = z.object({
   next_page_id: z.string().nullable(),
 });
 
-/** RFC 9745: deprecation date of the interface, 2025-12-01. */
+/** Deprecation date of the legacy interface, 2025-12-01, in the form of RFC 9745. */
 const deprecation = '@1764547200';
-/** RFC 8594: announced removal date. */
+/** Announced removal date of the legacy interface, in the form of RFC 8594. */
 const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
 const successorPath = '/api/v1/app-conversations';
 
-/** Marks each response of the legacy interface as deprecated; when it is off, all are 410. */
+/** Marks each response of the legacy interface as deprecated; each is a 410 unless `isEnabled`. */
 export const legacyInterface =
   ({ publicUrl }: { readonly publicUrl: () => string }, isEnabled: boolean): RequestHandler =>
   (_request, response, next) => {
@@ -129,7 +129,7 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
-/** Responds with the status that this interface has always had for a rejected repository. */
+/** The legacy interface responds to a rejected repository with 401 instead of 403. */
 function rethrow(error: unknown): never {
   if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
   throw new ProblemError(error.code, error.message, {

@@ -29,7 +29,7 @@ import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/er
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 
 /**
- * Maximum bytes of all kept messages as JSON in UTF-8, so that an object with the largest first
+ * Maximum bytes of `spec.messages` as JSON in UTF-8, so that an object with the largest initial
  * message stays below the limit of etcd.
  */
 const maxBytes = 384 * 1024;
@@ -40,7 +40,7 @@ const retryAfterSeconds = 10;
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
 
-/** The last delivered messages, as many as fit besides the undelivered ones. */
+/** The last delivered messages that fit into `maxBytes` besides the undelivered ones. */
 function recentlyDelivered(
   conversation: Conversation,
   waitingBytes: number,
@@ -59,7 +59,7 @@ function recentlyDelivered(
   return kept;
 }
 
-/** The messages with the new one; throws `message-queue-full` if it does not fit. */
+/** The messages to store, with the new one last; throws `message-queue-full` if it does not fit. */
 function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
   const waiting = undeliveredMessages(conversation);
   const bytes = totalBytes([...waiting, message]);
@@ -74,21 +74,21 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
   return [...recentlyDelivered(conversation, bytes), ...waiting, message];
 }
 
-/** Whether a message alone is too large. */
+/** Whether a message is too large even for an empty queue. */
 const isTooLarge = (message: Message): boolean =>
   bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
 
-/** Makes a write that stores this many more bytes; throws where quotas have no room for them. */
+/** Runs a write that adds this number of stored bytes; throws where the quota has no room. */
 type Store = (bytes: number, write: () => Promise<Conversation>) => Promise<Conversation>;
 
 const totalBytes = (messages: readonly LaterMessage[]): number =>
   messages.reduce((total, one) => total + bytesOf(one), 0);
 
 /**
- * Appends a message for the agent, once, however often it is called with the same id. `otherIds`
- * are ids that the same message may have had before. The write names the version that was read, so
- * that a write of unknown outcome either shows in the next read or can no longer take effect.
- * Returns the number of the message.
+ * Appends a message for the agent, once for each id. `otherIds` are other ids under which an
+ * earlier request may have stored the same message. The write names the resourceVersion that was
+ * read, so a write without a response either shows in the next read or never takes effect. Returns
+ * the number of the message.
  */
 export async function queueMessage(
   client: KubeClient,
@@ -127,7 +127,7 @@ export async function queueMessage(
   throw new ProblemError('conflict', 'The conversation changes too fast. Try again.');
 }
 
-/** A text that does not depend on the order of stored fields. */
+/** The message as a text that does not depend on the order of stored fields. */
 const canonical = ({ role, content, run }: Message): string =>
   JSON.stringify([
     role,
@@ -145,7 +145,7 @@ function sameAs(known: LaterMessage, message: Message): number {
 
 const { post } = endpoints('conversations');
 
-/** An agent gets a message between two tool calls in milliseconds. A busier one gets it later. */
+/** Maximum wait for delivery; an agent takes a message between two tool calls in milliseconds. */
 const deliveryMs = 3_000;
 
 export const sentSchema = z.object({
@@ -191,7 +191,7 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
         sandbox !== undefined &&
         comesBackFromError(lookup, sandbox);
       refuseUnusable(phase, { comesBack: isFailed });
-      // The resume comes first, so that no stored message waits in a paused sandbox.
+      // The resume comes first, so that no message is stored for a sandbox that stays paused.
       const isWoken = phase === 'PAUSED' || isFailed;
       if (isWoken && sandbox !== undefined) {
         refuseOverQuota(lookup, owner);

@@ -47,7 +47,7 @@ function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
 }
 
 interface Search extends Pick<PageRequest<CachedConversation>, 'limit' | 'matches'> {
-  /** The search that a page belongs to: a cursor of another search is refused. */
+  /** Name of the search, which the cursor contains: a cursor of another search is refused. */
   readonly of: 'conversations' | 'start-tasks';
   readonly sort_order: string;
   readonly page_id?: string | undefined;
@@ -62,8 +62,8 @@ export class ConversationSearch {
 
   /**
    * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
-   * @param all The conversations of one owner; several as the same array as long as nothing in it
-   * has changed.
+   * @param all The conversations of one owner; the same array as before unless one of them has
+   * changed.
    */
   page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
     const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;

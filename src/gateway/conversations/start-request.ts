@@ -20,18 +20,18 @@ export interface ReferenceNeeds {
   readonly templateName: string;
 }
 
-/** The objects that a request names and that the owner may use. */
+/** The existing objects of the owner that a start request names. */
 export interface References {
   readonly templateName: string;
   readonly sandbox: Sandbox | undefined;
-  /** Whether the sandbox is paused: without a resume the start would wait for ever. */
+  /** Whether the sandbox is paused, so that the start has to resume it. */
   readonly paused: boolean;
-  /** Whether the sandbox has failed, and a resume restarts it. */
+  /** Whether the sandbox is in ERROR, and a resume can restart it. */
   readonly failed: boolean;
   readonly parent: string | undefined;
 }
 
-/** The object that a request names; throws 404 without one. */
+/** The object with this id; undefined without an id. Throws 404 where no object has the id. */
 async function named<T>(
   id: string | undefined,
   what: Parameters<typeof notFound>[0],
@@ -94,7 +94,7 @@ export function specOf(
   };
 }
 
-/** Throws 422 for a model that is not allowed. Without a template the start fails later. */
+/** Throws 422 where the template forbids the model. Without a template, the start fails later. */
 export function refuseModel(
   model: string,
   template: SandboxTemplate | undefined,
@@ -108,10 +108,7 @@ export function refuseModel(
   );
 }
 
-/**
- * The model of a start: that of the request, else that of the owner's settings if the template
- * allows it. Undefined: the model of the template.
- */
+/** Model of the request, else of the owner's settings if allowed; undefined: the template's. */
 export async function modelFor(
   { lookup, settings }: ReferenceNeeds,
   owner: string,
@@ -139,8 +136,8 @@ export const sealedSecrets = (
   }));
 
 /**
- * Throws 403 or 422 when the git host lacks the repository or the branch. If the host does not
- * answer, the clone decides.
+ * Throws 403 for an unknown repository, and 422 for an unknown branch. If the git host does not
+ * answer, the start continues, and the clone may fail.
  */
 export async function refuseUnknownRepository(
   { git }: ReferenceNeeds,

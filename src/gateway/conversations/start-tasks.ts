@@ -39,9 +39,9 @@ import type { Response } from 'express';
 import { isStartOver } from '../../resources/conversation.ts';
 import type { Principal } from '../auth/key-ring.ts';
 
-/** Delay between two white-space bytes: below the idle timeout of common proxies. */
+/** Delay between two line feeds, which is below the idle timeout of common proxies. */
 const whiteSpaceMs = 15_000;
-/** Delay before the texts of an element are read again. */
+/** Delay before a failed read of the texts is repeated. */
 const rereadMs = 1_000;
 
 const noTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
@@ -58,12 +58,12 @@ export interface StartTaskNeeds {
 }
 
 /**
- * Writes a start as a JSON array, one element for each status it has had or will have, until READY
- * or ERROR. The stream reads the statuses from the list of transitions, and misses none however
- * many come at once. A client that disconnects ends the stream, but not the start; a shutdown ends
- * the array, as does the end of the API key that has opened the stream.
- * @param texts The texts of
- * the first element. A waiting stream holds no texts, because clients may open many streams.
+ * Streams a start as a JSON array, with one element for each status up to READY or ERROR. The
+ * elements come from `transitionsOf`, so no status is missed, however many come at once. The array
+ * ends at a shutdown, and when the API key of the request becomes invalid. A client that
+ * disconnects ends the stream, but not the start.
+ * @param texts Texts of the first element. A waiting stream holds no texts, because clients may
+ * open many streams.
  */
 export function streamStart(
   needs: StartTaskNeeds,
@@ -95,7 +95,7 @@ export function streamStart(
     slowReaders.add(response, owner, () => response.destroy());
     if (isStartOver(task.status)) end();
   };
-  /** The next element, if it exists already. */
+  /** The next element of the array, if the start already has its status. */
   const next = (own: StartTexts): StartTask | undefined => {
     if (isDeleted) {
       const detail = 'The conversation was deleted before its start was over.';
@@ -117,7 +117,7 @@ export function streamStart(
         const task = next((await startTexts.of(known)) ?? noTexts);
         if (task !== undefined && !isOver()) write(task);
       } catch {
-        // The API server does not answer: the element is written once it does.
+        // The API server does not answer. The loop writes the element once the API server answers.
         await sleep(clock, rereadMs);
       }
     }
@@ -143,8 +143,8 @@ export function streamStart(
   // Nothing is awaited between this read and the subscription above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
-  // The stream is added last, because a shutdown that has begun ends it at once: the client has the
-  // id of the start by then.
+  // The stream is registered last: a shutdown in progress ends the stream at once, and the client
+  // has the id of the start by then.
   const ended = () => end();
   forgets.push(streams.add(ended));
   forgets.push(ring.untilEnd(principal.keyName, principal.keyUid, ended));
@@ -152,12 +152,12 @@ export function streamStart(
 }
 
 /**
- * Maximum stored bytes of the tasks that one response builds in memory; a larger one is sent task
- * by task. A page of 100 tasks may have some 100 MiB.
+ * Maximum stored bytes of the tasks in a response that is built in memory. A larger response, of up
+ * to some 100 MiB, is sent task by task.
  */
 const maxGatheredBytes = 262_144;
 
-/** Start tasks as JSON, with the texts of their clients, which no cache has. */
+/** Responses with start tasks, including the texts of their clients, which no cache contains. */
 class StartTaskResponses {
   readonly #needs: StartTaskNeeds;
   readonly #large: Shares;

@@ -39,20 +39,20 @@ import {
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /**
- * MAC of the secrets of that request under a key that derives from the master key. A hash without a
- * key would confirm a guess of a short secret, and encrypted texts differ each time. During a
- * rotation, the MACs under the earlier master keys count too.
+ * MAC of the secrets of the request under a key that derives from the master key. A plain hash
+ * would confirm the guess of a short secret, and the ciphertexts of equal secrets differ. During a
+ * rotation, the MACs under earlier master keys are accepted too.
  */
 export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha256';
 
 /**
- * The text of a request for its hash, without the values of secrets. The order of the fields and
- * unknown fields do not matter, because the schema normalizes them.
+ * The request without its secrets, as the text for its hash. The order of the fields and unknown
+ * fields do not matter, because the schema normalizes them.
  */
 const textOf = ({ conversation_id: _id, secrets: _secrets, ...request }: StartRequest): Buffer =>
   Buffer.from(JSON.stringify(request));
 
-/** Problems of `startConversation` besides those of any write. */
+/** Problems of `startConversation`, in addition to those of every write. */
 export const startProblems = [
   'repository-access-denied',
   'branch-not-found',
@@ -80,10 +80,7 @@ export interface StartNeeds extends ReferenceNeeds {
   readonly startTexts: StartTextReader;
 }
 
-/**
- * The name of the conversation, and the conversation stored under it: the response where its
- * request is equal, else a conflict.
- */
+/** The name for the conversation, and the conversation that already has the name, if any. */
 async function placeFor(
   needs: StartNeeds,
   owner: string,
@@ -93,8 +90,8 @@ async function placeFor(
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
     const present = await needs.lookup.conversation(owner, chosen);
-    // Otherwise a client could take the name that another start, or a conversation of kubectl, is
-    // about to get.
+    // A client must not choose a UUID of version 8, because another start, or a conversation that
+    // kubectl creates, may be about to get it as a derived id.
     if (present === undefined && isDerivedForm(chosen)) throw taken(request);
     return { name: chosen, present };
   }
@@ -113,14 +110,14 @@ const taken = (request: StartRequest): ProblemError =>
         'A conversation with this id was started by another request, or the id is a UUID of version 8, which the service derives itself.',
       );
 
-/** The text of the secrets of a start, for their MAC: the order of the names does not matter. */
+/** The secrets of a start as the text for their MAC; the order of the names does not matter. */
 const secretsText = (name: string, secrets: Readonly<Record<string, string>>): string =>
   JSON.stringify([name, Object.entries(secrets).sort(([one], [other]) => (one < other ? -1 : 1))]);
 
 /**
- * Stores a conversation; everything else follows from that. The same id, or the same idempotency
- * key, with an equal request returns the existing conversation. A create without a response counts
- * as done when a read then shows the conversation.
+ * Creates a Conversation, from which the operator does everything else. An equal request with the
+ * same id or idempotency key returns the existing conversation. A create without a response counts
+ * as successful when a read then shows the conversation.
  */
 export async function startConversation(
   needs: StartNeeds,
@@ -141,7 +138,7 @@ export async function startConversation(
     metadata.annotations?.[requestHashAnnotation] === hash &&
     macsOf(metadata.name).includes(metadata.annotations[secretsMacAnnotation]);
 
-  // A repetition finds its conversation even after the deletion of what the request names.
+  // A repeated request finds its conversation even after objects that it names are deleted.
   const { name: id, present: known } = await placeFor(needs, owner, request, idempotencyKey);
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
@@ -169,7 +166,7 @@ export async function startConversation(
   };
   const growth = {
     conversations: 1,
-    // An approximation, because serializing a large object again would take milliseconds.
+    // The size is approximate, because serializing a large object again would take milliseconds.
     storedBytes:
       text.length +
       secrets.reduce((sum, { sealed }) => sum + sealed.length, 0) +
@@ -178,7 +175,7 @@ export async function startConversation(
   };
   const create = async (): Promise<Conversation> => {
     await refuseUnknownRepository(needs, owner, request);
-    // The resume comes first, because a start whose sandbox is in ERROR ends.
+    // The resume comes first, because a start fails while its sandbox is in ERROR.
     if (references.failed && references.sandbox !== undefined)
       await requestResume(needs, references.sandbox);
     return client

@@ -34,10 +34,10 @@ const entrySchema = z.object({
 export const timelineSchema = z.array(entrySchema);
 export type TimelineEntry = z.output<typeof entrySchema>;
 
-/** Maximum Events of a timeline: the newest ones. */
+/** Maximum Events in a timeline, which contains the newest ones. */
 const maxEvents = 200;
 const maxMessageCharacters = 2048;
-/** Maximum time between a state and the Event about it. */
+/** Maximum time between a state entry and an Event that report the same change. */
 const sameMs = 2_000;
 
 const stageMessages: Readonly<Record<StartStatus, string>> = {
@@ -57,10 +57,7 @@ export interface TimelineSources {
   readonly events: readonly KubeEvent[];
 }
 
-/**
- * The timeline of a conversation, oldest first. Kubernetes keeps Events for an hour by default;
- * stages, steps and the current state remain.
- */
+/** The timeline, oldest entry first. By default, Kubernetes deletes Events after an hour. */
 export function timelineOf(sources: TimelineSources): readonly TimelineEntry[] {
   const { conversation, steps, sandbox } = sources;
   const events = sources.events
@@ -82,7 +79,7 @@ export function timelineOf(sources: TimelineSources): readonly TimelineEntry[] {
   );
 }
 
-/** Whether no earlier entry has the same text, as two conditions may describe one change. */
+/** Whether no earlier entry has this reason and time: two conditions may describe one change. */
 const isFirst = (entry: TimelineEntry, index: number, all: readonly TimelineEntry[]): boolean =>
   all.findIndex(({ reason, time }) => reason === entry.reason && time === entry.time) === index;
 
@@ -92,7 +89,7 @@ const byTime = (one: TimelineEntry, other: TimelineEntry): number =>
 type EntryFields = Pick<TimelineEntry, 'time' | 'kind' | 'reason' | 'message'> &
   Partial<Omit<TimelineEntry, 'until'>> & { readonly until?: string | undefined };
 
-/** An entry of the timeline; by default of one moment, and no warning. */
+/** An entry of the timeline; by default without an end, and no warning. */
 const entryOf = ({ time, until, ...entry }: EntryFields): TimelineEntry => ({
   time: wireTime(time),
   until: wireTimeOrNull(until),
@@ -105,7 +102,7 @@ function stageEntries(conversation: CachedConversation): readonly TimelineEntry[
   const transitions = transitionsOf(conversation);
   const { error } = conversation.status?.start ?? {};
   return transitions.map(({ status, time, detail }, index) => {
-    // Details of other stages are of earlier versions, which stored the last line of git.
+    // In objects of earlier releases, other stages have a detail too, which is output of git.
     const failure = status === 'ERROR' ? (error ?? detail) : undefined;
     return entryOf({
       time,
@@ -131,7 +128,7 @@ const stepEntry = (step: StartStep): TimelineEntry =>
     is_warning: step.state === 'failed',
   });
 
-/** Undefined for an Event without a time, and for the one that repeats the last stage. */
+/** Undefined without a time, and for the Event `Ready`, which repeats the last stage. */
 function eventEntry(event: KubeEvent): TimelineEntry | undefined {
   const { firstTimestamp, eventTime, lastTimestamp, count = 1, reason = '', message = '' } = event;
   const first = firstTimestamp ?? eventTime ?? event.metadata.creationTimestamp;
@@ -149,7 +146,7 @@ function eventEntry(event: KubeEvent): TimelineEntry | undefined {
   });
 }
 
-/** Conditions that explain the state of the sandbox. */
+/** Whether a condition explains the state of the sandbox. */
 const isNotable = ({ type, status }: Condition): boolean =>
   type === 'Admitted'
     ? status === 'False'
@@ -187,7 +184,7 @@ interface LifeNeeds {
   readonly startTexts: StartTextReader;
 }
 
-/** The timeline of a conversation, and the Kubernetes resources behind it. */
+/** Routes for the timeline of a conversation, and for its Kubernetes objects. */
 export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly Route[] {
   return [
     get(`${base}/timeline`, 'getTimeline', {
@@ -225,7 +222,7 @@ export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly 
   ];
 }
 
-/** A cluster whose roles are of an earlier release does not let the gateway read Events. */
+/** The Events about an object; empty where the gateway's Role does not allow to read Events. */
 async function eventsAbout(
   client: KubeClient,
   { metadata: { namespace = '', uid } }: Pick<KubeObject, 'metadata'>,
@@ -239,7 +236,7 @@ async function eventsAbout(
   }
 }
 
-/** Removes addresses inside the cluster, which are not for clients. */
+/** Omits the pod IP, which is not for clients, and truncates long texts. */
 function shown(name: string, value: unknown): unknown {
   if (name === 'podIP') return undefined;
   if (typeof value !== 'string' || value.length <= maxTextCharacters) return value;

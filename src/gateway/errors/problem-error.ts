@@ -9,9 +9,9 @@ export interface FieldError {
 export interface ProblemOptions extends ErrorOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Delay before the client should retry, in seconds; the header Retry-After. */
+  /** Seconds until the client should retry; sent as the header Retry-After. */
   readonly retryAfterSeconds?: number;
-  /** The HTTP status, where an interface uses another one than the catalogue. */
+  /** HTTP status that replaces the status of the code in `problems`. */
   readonly status?: number;
   /** The limit of a quota and its current use; absent for errors that no quota causes. */
   readonly usage?: { readonly limit: number; readonly current: number };
@@ -39,7 +39,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** The same problem for a missing object and for an object of another owner. */
+/** The problem is the same for a missing object and for an object of another owner. */
 export const notFound = (
   what:
     | 'conversation'
@@ -59,6 +59,5 @@ export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError 
     cause,
   });
 
-/** The problem of a request that needs a key with the role admin. */
 export const onlyAdmin = (what: string): ProblemError =>
   new ProblemError('forbidden', `Only a key with the role admin can ${what}.`);

@@ -23,9 +23,9 @@ export const problemSchema = z.object({
 });
 
 /**
- * The Content-Type of problems, RFC 9457. The parameter has no meaning of its own, and recipients
- * ignore it: npm `@openhands/typescript-client`, also in the official web UI, reads a body as JSON
- * only where its type contains `application/json`, and shows an escaped text otherwise.
+ * The Content-Type of problems (RFC 9457). Most recipients ignore the parameter `alt`. The npm
+ * package `@openhands/typescript-client`, which the official web UI contains, parses a body as JSON
+ * only where its type contains `application/json`, and shows the raw text otherwise.
  */
 export const problemType = 'application/problem+json; alt="application/json"';
 
@@ -47,12 +47,12 @@ const internal = (cause: unknown): ProblemError =>
   new ProblemError('internal', 'Something went wrong on our side.', { cause });
 
 const apiProblem = (error: ApiError): ProblemError => {
-  // 401: the release, and with it the gateway's account, was deleted and is back; another gateway
-  // answers, or this one with its next token.
+  // 401: the gateway's ServiceAccount was deleted and created again. Another replica can answer, or
+  // this one once it has a new token.
   if (error.status >= 500 || error.status === 429 || error.status === 401)
     return unavailable(error.retryAfterMs, error);
-  // 403: a removed right, a ResourceQuota or a policy: no fault of the client, and possibly
-  // repaired while the gateway runs.
+  // 403: RBAC, a ResourceQuota or an admission policy refuses the request. The client is not at
+  // fault, and an administrator may fix the cause while the gateway runs.
   if (error.status === 403)
     return new ProblemError(
       'refused-by-cluster',

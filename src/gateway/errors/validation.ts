@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';
 import { ProblemError, type FieldError } from './problem-error.ts';
 
-/** A list for people: `a, b and c`; of more than 64 names, the rest is counted. */
+/** A list in words, `a, b and c`. After 64 names, only the number of the others follows. */
 function listed(names: readonly unknown[], word = 'and'): string {
   const shown = names.slice(0, maxListed).map(String);
   if (names.length > maxListed) shown.push(`${names.length - maxListed} more`);
@@ -16,7 +16,7 @@ const unknownName = (kind: 'field' | 'parameter', known: readonly string[]): str
     ? `is not a known ${kind}; there are none here`
     : `is not a known ${kind}; known here: ${listed(known)}`;
 
-/** Names of the validator for types, as JSON calls them. */
+/** Descriptions of types for clients, by the validator's name of the type. */
 const types: Readonly<Record<string, string>> = {
   int: 'a whole number',
   number: 'a number',
@@ -29,7 +29,7 @@ const types: Readonly<Record<string, string>> = {
 };
 const typeOf = (expected: string): string => types[expected] ?? `of type ${expected}`;
 
-/** Units of values with a length. */
+/** Units of length, by the type of the value. */
 const units: Readonly<Record<string, readonly [one: string, many: string]>> = {
   string: ['character', 'characters'],
   array: ['element', 'elements'],
@@ -44,8 +44,8 @@ function bound(origin: string, comparison: string, limit: number | bigint): stri
 }
 
 /**
- * The project's own sentence for each kind of mistake, with what is allowed. The validator's texts
- * never reach a client; a schema's message takes precedence.
+ * The message for each kind of validation error, with what is allowed. The validator's own texts
+ * never reach a client; the message of a schema takes precedence.
  */
 const fieldMessages: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -88,7 +88,7 @@ const fieldMessages: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** The mistake of each form that a value may have. */
+/** The first error of each member of a union, joined with `or`. */
 function unionMessage(errors: readonly (readonly z.core.$ZodIssue[])[]): string {
   const messages = new Set(
     errors.flatMap(([first]) => (first === undefined ? [] : [describedIn(first)])),
@@ -100,7 +100,7 @@ const describedIn = ({ path, message }: z.core.$ZodIssue): string =>
 
 type Part = 'params' | 'query' | 'headers' | 'body';
 
-/** Maximum characters of a name in the path of a field: the client has chosen the name. */
+/** Maximum characters of a field name in an error, because the client chooses the name. */
 const maxNameLength = 128;
 /** Maximum errors in one response: a body may have a hundred thousand unknown fields. */
 const maxErrors = 100;
@@ -128,7 +128,7 @@ const fieldErrorsOf = (part: Part, issues: readonly z.core.$ZodIssue[]): FieldEr
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Rejects unknown parameters: a client would take an ignored one for a filter. */
+/** Errors for unknown query parameters: a client would assume that an ignored filter works. */
 function unknownParameters(schema: z.ZodType | undefined, query: unknown): FieldError[] {
   const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
   return Object.keys(isObject(query) ? query : {})
@@ -136,7 +136,7 @@ function unknownParameters(schema: z.ZodType | undefined, query: unknown): Field
     .map((name) => ({ path: pathOf('query', [name]), message: unknownName('parameter', known) }));
 }
 
-/** Rejects the content of a body where the endpoint reads none, except an empty object. */
+/** Rejects every body except an empty object, for an endpoint that reads no body. */
 const noBody = z.strictObject({});
 
 export interface Schemas<P, Q, B, H> {
@@ -147,8 +147,8 @@ export interface Schemas<P, Q, B, H> {
 }
 
 /**
- * Validates the parts of a request together, so that a client learns of all its mistakes at once.
- * Throws 422 for them, and for fields and parameters that the endpoint does not have.
+ * Validates all parts of a request before it throws 422, so that a client learns of all errors at
+ * once. Fields and parameters that the endpoint does not have are errors too.
  */
 export function validate<P, Q, B, H>(
   schemas: Schemas<P, Q, B, H>,
@@ -172,7 +172,7 @@ export function validate<P, Q, B, H>(
   return values;
 }
 
-/** The first mistake is the detail; the list has up to 100, and the number of the others. */
+/** The first error is the detail; the list has up to 100 errors, then the number of the others. */
 export function invalidRequest(all: readonly FieldError[]): ProblemError {
   const [first] = all;
   const more = all.length > 1 ? ` (and ${all.length - 1} more)` : '';
@@ -190,6 +190,6 @@ export function invalidRequest(all: readonly FieldError[]): ProblemError {
   );
 }
 
-/** The problem of one field that no schema could reject. */
+/** The problem of one field whose error no schema can detect. */
 export const invalidField = (path: string, message: string): ProblemError =>
   invalidRequest([{ path, message }]);

@@ -16,7 +16,7 @@ import { type Route, endpoints } from '../http/route.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 
 interface GitRepository {
-  /** owner/name, or a path through groups. */
+  /** The name in the form owner/name, or a path with the groups of GitLab. */
   readonly name: string;
   readonly isPublic: boolean;
   readonly defaultBranch: string;
@@ -30,35 +30,32 @@ interface GitWish {
 }
 
 interface GitSearch {
-  /** The owner whose access to the host is checked. */
+  /** The owner whose credential for the host is used. */
   readonly owner: string;
   readonly provider: string;
   readonly query: string;
   readonly limit: number;
 }
 
-/** `branch-not-found`: the repository exists, but has no branch or tag of the name. */
+/** `branch-not-found`: the repository exists, but has no branch or tag with this name. */
 type GitCheck = GitAccess | 'branch-not-found';
 
-/**
- * Reads about repositories on the configured git hosts. Nothing exists on a host that is not
- * configured. Never rejects.
- */
+/** Finds repositories and branches on configured git hosts only. Methods never reject. */
 export interface GitDirectory {
-  /** Whether this owner may read the repository with this ref, by default on the first host. */
+  /** Whether the owner may read the repository and the branch. Default provider: the first host. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** The default branch comes first; `commitSha` is empty where the host gave no answer. */
+  /** Exact matches, then the default branch, come first. An unknown `commitSha` is empty. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }
 
-/** Default branch of most repositories. A start without a branch gets the repository's own. */
+/** Shown if the default branch is unknown; a start without a branch uses the real default. */
 const likelyBranch = 'main';
 
-/** The part of a URL after the repository, in the URLs of its pages on common git hosts. */
+/** Matches the part after the repository in URLs of pages of common git hosts. */
 const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
 
-/** The repository in a typed or pasted text: owner/name, or a URL on this host; else undefined. */
+/** The repository in a typed or pasted text (owner/name, or a URL on this host), else undefined. */
 export function repositoryTyped(text: string, baseUrl: string): string | undefined {
   const typed = text.trim();
   const base = `${baseUrl.replace(/\/+$/, '')}/`;
@@ -71,11 +68,11 @@ export function repositoryTyped(text: string, baseUrl: string): string | undefin
   return repository().safeParse(name).success ? name : undefined;
 }
 
-/** Reads own properties only, because clients choose the provider: `constructor` is no host. */
+/** Reads own properties only: a client may send `constructor` as the provider, which is no host. */
 const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
   Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
-/** A directory without requests to hosts: all valid names exist, and starts detect errors. */
+/** A directory that asks no host: a valid name counts as existing, and a clone detects errors. */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {
@@ -121,9 +118,9 @@ interface Knowledge extends Pick<Finding, 'access' | 'refs' | 'hasNamed'> {
 const nothing: Knowledge = { access: 'unknown', isPublic: false };
 
 /**
- * Asks the git hosts for the references of a repository, as git does before it clones: first
- * without a credential, so that no secret is sent where none is needed. While a host does not
- * answer, every name counts as existing, and the start detects errors.
+ * Asks the git hosts for the references of a repository, as git does before a clone. The first
+ * request has no credential, so that no secret is sent for a public repository. While a host does
+ * not answer, every name counts as existing, and the clone detects errors.
  */
 export class RepositoryAccessChecker implements GitDirectory {
   readonly #options: RepositoryAccessCheckerOptions;
@@ -173,7 +170,7 @@ export class RepositoryAccessChecker implements GitDirectory {
     const { access, refs } = await this.#learn(search, { wantsRefs: true });
     if (access === 'denied') return [];
     const found = refs && branchesMatching(refs, search);
-    // A truncated list does not show that a branch is missing.
+    // A truncated list does not prove that no branch matches.
     return found === undefined || (found.length === 0 && refs?.isTruncated === true)
       ? this.#static.branches(search)
       : found;
@@ -208,7 +205,7 @@ export class RepositoryAccessChecker implements GitDirectory {
   async #ask(inquiry: Omit<Inquiry, 'credential'>): Promise<Knowledge> {
     const anonymous = await this.#reader.read({ ...inquiry, credential: undefined });
     if (anonymous.access === 'granted') return { ...anonymous, isPublic: true };
-    // A host that gives no answer without a credential gives none with one either.
+    // If the host does not answer without a credential, a request with one is of no use.
     if (anonymous.status === undefined) return nothing;
     const { owner, host, repository } = inquiry;
     const credential = await this.#options.credentials.of(owner, host.provider, repository);

@@ -23,14 +23,14 @@ import { PushRelay, type PushAccess } from './push-relay.ts';
 import type { PushRecords } from './push-records.ts';
 
 export interface GitLimits extends RelayLimits {
-  /** Maximum lag of the cache behind the operator's write of the status. */
+  /** Maximum delay until the cache shows a status that the operator has written. */
   readonly lagMs: number;
 }
 
 export interface GitHandlerOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly host: Pick<PrivateHost, 'advertisement' | 'pack' | 'branches'>;
   readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket' | 'acceptsGitToken'>;
-  /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
+  /** This cache must have the index `sandboxName` of `gatewayIndexers`. */
   readonly conversations: Cache<CachedConversation>;
   readonly templates: Cache<SandboxTemplate>;
   readonly records: Pick<PushRecords, 'begin' | 'end' | 'take' | 'refuse'>;
@@ -45,25 +45,23 @@ const defaults: GitLimits = {
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
-/**
- * Requests of git, each of which causes a few at the host. A fetch takes about four, and an owner
- * may start thousands of conversations in an hour.
- */
+/** Git requests per hour. A fetch takes about four; owners may start thousands of conversations. */
 export const gitBudget = { perOwner: 12_000, perSandbox: 1_200 } as const;
 
-/** Delay before the cache is read again for the status of a start. */
+/** Delay between two reads of a cache that may lag behind the writes of the operator. */
 const cachePollMs = 50;
 
 /**
- * - ticket: opens one repository for reading while the operator prepares it in the sandbox.
- * - token: opens the repositories of the conversations in the sandbox, for as long as these exist.
+ * - ticket: lets the operator clone one repository into the sandbox when a conversation starts.
+ * - token: opens the repositories of the conversations in the sandbox while these conversations
+ *   exist.
  */
 interface Credential {
   readonly kind: 'ticket' | 'token';
   readonly text: string;
 }
 
-/** A request with a credential; without a sandbox if the credential is of another one. */
+/** A git request. `sandbox` is undefined if the credential is not valid for an existing sandbox. */
 interface GitRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox | undefined;
@@ -71,7 +69,7 @@ interface GitRequest {
   readonly asked: SmartRequest;
 }
 
-/** Git sends a password by the scheme Basic, with any user. */
+/** The ticket of a Bearer header, or the token that git sends as the password of a Basic header. */
 function credentialOf(authorization: string | undefined): Credential | undefined {
   const ticket = /^Bearer(?: (\S{1,256}))?$/.exec(authorization ?? '');
   if (ticket !== null) return { kind: 'ticket', text: ticket[1] ?? '' };
@@ -83,11 +81,11 @@ function credentialOf(authorization: string | undefined): Credential | undefined
 
 /**
  * Serves the repositories of git hosts to sandboxes; the credential of the host stays in the
- * gateway. Status 404 means that the sandbox can read from the host itself.
+ * gateway. Status 404 means that the sandbox can read the repository from the host itself.
  */
 export class GitHandler implements CallbackHandler {
   readonly name = 'git';
-  /** A push may take an hour, as long as its bytes flow. */
+  /** This handler limits the time of a body itself: a push may take an hour while bytes flow. */
   readonly limitsBody = true;
   readonly #options: GitHandlerOptions;
   readonly #lagMs: number;
@@ -140,7 +138,7 @@ export class GitHandler implements CallbackHandler {
     await (credential.kind === 'ticket' ? this.#prepare(wanted) : this.#work(wanted));
   }
 
-  /** A clone while the operator prepares the repository. */
+  /** Relays the clone that the operator makes when a conversation starts. */
   async #prepare({ sandbox, ...wanted }: GitRequest): Promise<void> {
     const { call, address, asked } = wanted;
     if (sandbox === undefined) throw refusedTicket();
@@ -157,7 +155,7 @@ export class GitHandler implements CallbackHandler {
     const { call, address, asked } = wanted;
     const { service, part } = asked;
     const found = sandbox && workingConversations(this.#options.conversations, sandbox);
-    // The first of them: the token does not show which conversation of the sandbox pushes.
+    // The token does not show which conversation of the sandbox pushes, so the first one counts.
     const conversation = found?.find((each) => this.#isAbout(each, address));
     const { templates } = this.#options;
     const template =
@@ -191,7 +189,7 @@ export class GitHandler implements CallbackHandler {
     const policyOf = (repository: string) =>
       gitPolicyOf(template?.spec.git, { owner, repository }).push;
     if (conversation === undefined) return { conversation, closed: notOwn };
-    // Without the template, no policy allows a push.
+    // Without the template, there is no policy that allows a push.
     return template === undefined || !policyOf(address.repository).enabled
       ? { conversation, closed: 'Pushes are not allowed here' }
       : { conversation, policyOf };
@@ -220,7 +218,7 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  /** The sandbox, if the credential is its own. The check of an unknown sandbox takes as long. */
+  /** The sandbox, if the credential belongs to it. A check without a sandbox takes as long. */
   #holder(
     { sandbox }: CallbackRequest,
     address: RepositoryAddress,
@@ -235,7 +233,7 @@ export class GitHandler implements CallbackHandler {
     return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
   }
 
-  /** Whether the operator still prepares the repository, after which the clone token is invalid. */
+  /** Whether the operator still clones the repository; the ticket is invalid after the clone. */
   async #isPreparing(
     sandbox: Sandbox,
     address: RepositoryAddress,
@@ -271,7 +269,7 @@ const notOwn = 'No conversation in this sandbox has this repository';
 
 const askForPassword = { 'www-authenticate': 'Basic realm="conversation-operator"' } as const;
 
-/** Whether a path is that of Git LFS, whose responses contain the credential of the host. */
+/** Whether a path belongs to Git LFS, whose responses contain the credential of the host. */
 const isLargeFiles = (path: readonly string[]): boolean =>
   path.some((segment, index) => segment === 'info' && path[index + 1] === 'lfs');
 

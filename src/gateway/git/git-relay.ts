@@ -17,25 +17,25 @@ import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 interface TransferLimits {
   /**
-   * Maximum time without a byte from the host, or to the sandbox; also the period of the minimum
-   * rate of `ClientPace` that applies while the transfer waits for the sandbox.
+   * Maximum time without a byte from the host or to the sandbox. Also the period of `ClientPace`,
+   * which requires a minimum rate while the transfer waits for the sandbox.
    */
   readonly idleMs: number;
   readonly totalMs: number;
 }
 
 const minTransferMs = 3_600_000;
-/** Time after the end of a clone in which its transfer ends by itself. */
+/** Time that a transfer may take beyond the operator's timeout of the clone. */
 const cloneGraceMs = 60_000;
 
 /**
- * Maximum duration of one request: no less than the operator's timeout of a clone, because the
- * operator ends a clone that takes too long.
+ * Maximum duration of one request. At least the operator's timeout of a clone, because the
+ * operator, not the gateway, ends a clone that takes too long.
  */
 export const maxTransferMs = (cloneTimeoutSeconds: number): number =>
   Math.max(minTransferMs, cloneTimeoutSeconds * 1000 + cloneGraceMs);
 
-/** One request of a sandbox and the response of a host, within time limits. */
+/** One request of a sandbox and the response of a git host, within time limits. */
 export class Transfer {
   /** Aborts when a time limit is exceeded, or when the caller's signal aborts. */
   readonly signal: AbortSignal;
@@ -45,7 +45,7 @@ export class Transfer {
   readonly #clock: Clock;
   readonly #idleMs: number;
   readonly #idle: IdleTimer;
-  /** One pace per stage, until the end of the transfer: some stages are not read to their end. */
+  /** One per body. `end` ends all of them, because some bodies are not read to their end. */
   readonly #paces: ClientPace[] = [];
   readonly #total: Timer;
 
@@ -64,8 +64,8 @@ export class Transfer {
   }
 
   /**
-   * Yields the chunks of a request's body as they arrive. A sandbox that sends them too slowly
-   * exceeds a limit. The request stays open where the reader stops.
+   * Yields the chunks of a request's body as they arrive. `late` aborts if the sandbox sends too
+   * slowly. If the reader stops early, the request stays open.
    */
   async *arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
     const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, void>;
@@ -85,9 +85,8 @@ export class Transfer {
   }
 
   /**
-   * Sends a body and ends the response. A sandbox that reads it too slowly exceeds a limit.
-   *
-   * @param onBytes Called with each chunk.
+   * Sends a body, calls `onBytes` with each chunk, and ends the response. `late` aborts if the
+   * sandbox reads the body too slowly.
    */
   async send(
     response: ServerResponse,
@@ -142,14 +141,14 @@ const requestHeaders = [
   'content-type',
   'git-protocol',
 ] as const;
-/** The gateway has to read the host's references and its report about a push. */
+/** The gateway parses the responses to a push, so they must be uncompressed. */
 const uncompressed = { 'accept-encoding': 'identity' } as const;
 const answerHeaders = ['content-encoding', 'content-type'] as const;
 
-/** Capabilities of hosts that are removed, because the gateway rejects their use. */
+/** Capabilities that the gateway hides from clients, because it rejects pushes that use them. */
 const notOffered: ReadonlySet<string> = new Set([pushOptions]);
 
-/** Statuses and texts of responses that forward nothing from the host. */
+/** Status and text for each kind of `HostAnswer` that forwards nothing from the host. */
 const refusals = {
   open: [404, 'Ask the git host itself'],
   denied: [403, 'There is no such repository, or the credential of its owner does not allow this'],
@@ -157,23 +156,22 @@ const refusals = {
   failed: [502, 'The git host can not be asked'],
 } as const;
 
-/** A request of a sandbox to a git host, already authorized by the caller. */
+/** A git request of a sandbox, already authorized by the caller. */
 export interface RelayedRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox;
   readonly address: RepositoryAddress;
   readonly asked: Pick<SmartRequest, 'service' | 'part'>;
-  /** Whether reads of public repositories are relayed too. */
+  /** Whether the gateway also relays reads of public repositories. */
   readonly relaysOpen: boolean;
 }
 
 export interface AnswerOptions {
   readonly onBytes?: (chunk: Buffer) => void;
-  /** Responds in place of the host. Absent: with the status and the text. */
+  /** Responds if there is no stream from the host. If absent, `refuseWithText` responds. */
   readonly refuse?: (status: number, text: string) => Promise<void>;
 }
 
-/** Relays git requests of a sandbox to a git host, and the responses back. */
 export class GitRelay {
   readonly #options: GitRelayOptions;
 
@@ -192,7 +190,7 @@ export class GitRelay {
     });
   }
 
-  /** Calls `work` within the time limits. */
+  /** Calls `work` within the time limits. Destroys the response if the transfer is interrupted. */
   async within(
     { call: { request, response, signal }, sandbox, address, asked, relaysOpen }: RelayedRequest,
     work: (transfer: Transfer, wanted: Wanted) => Promise<void>,
@@ -218,7 +216,7 @@ export class GitRelay {
     }
   }
 
-  /** Sends the host's response, or why there is none. `onBytes` is called with each sent chunk. */
+  /** Sends the stream of the host, or a refusal. Calls `onBytes` with each sent chunk. */
   async answer(
     response: ServerResponse,
     answer: HostAnswer,
@@ -247,7 +245,7 @@ const headersOf = ({ headers }: IncomingMessage, service: GitService): Record<st
   ...(service === 'git-receive-pack' ? uncompressed : {}),
 });
 
-/** The references for a push, without the capabilities that clients must not use. */
+/** Removes the capabilities in `notOffered` from the references for a push. */
 function offered(answer: HostAnswer, service: GitService): HostAnswer {
   if (answer.kind !== 'stream' || service !== 'git-receive-pack') return answer;
   const { stream } = answer;
@@ -255,7 +253,7 @@ function offered(answer: HostAnswer, service: GitService): HostAnswer {
   return { kind: 'stream', stream: { ...stream, body } };
 }
 
-/** The body of a request. Its reader gets an error beyond the maximum of bytes. */
+/** The body of a request. Reading fails with `body-too-large` after more than `maxBytes` bytes. */
 function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
   const pieces = transfer.arriving(addAbortSignal(transfer.late, request));
   return Readable.from(bounded(pieces, maxBytes), { objectMode: false });
@@ -288,7 +286,7 @@ async function send(
   await transfer.send(response, body, onBytes);
 }
 
-/** Responds with plain text, which git shows to people. */
+/** Responds with plain text, which git shows to its user. */
 export function refuseWithText(
   response: ServerResponse,
   status: number,

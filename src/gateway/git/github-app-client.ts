@@ -7,19 +7,18 @@ import { HostApiError, type HostApiErrorCode } from './host-api/host-api.ts';
 import { githubHeaders } from './host-api/github.ts';
 import { newJsonApi, silenceOf } from './host-api/json-api.ts';
 
-/** A token of the App for one repository. */
 export interface MintedToken {
   /** A secret. */
   readonly token: string;
-  /** Time of the wall clock in milliseconds. */
+  /** Wall-clock time in milliseconds since 1970. */
   readonly expiresAt: number;
 }
 
-/** The requests of a GitHub App. Methods throw `HostApiError`. */
+/** Requests of a GitHub App to the API of GitHub. Methods throw `HostApiError`. */
 export interface GithubAppClient {
-  /** Id of the installation that has the repository, owner/name; undefined without one. */
+  /** Id of the installation that includes the repository (owner/name); undefined without one. */
   installationOf(repository: string): Promise<number | undefined>;
-  /** A new token, for this repository only. */
+  /** Creates a token for this repository only. */
   mint(installation: number, repository: string): Promise<MintedToken>;
   close(): Promise<void>;
 }
@@ -34,7 +33,7 @@ export interface GithubAppClientOptions {
   readonly outward: Outward;
 }
 
-/** Rights of the tokens. Comments on pull requests need no right to issues. */
+/** Permissions of the tokens. Comments on pull requests need no permission for issues. */
 const permissions = { contents: 'write', pull_requests: 'write' };
 
 const defaultTimeoutMs = 15_000;
@@ -47,7 +46,7 @@ const mintedSchema = z.object({
   repositoryNames: z.array(z.string()).optional(),
 });
 
-/** Signs by `@octokit/auth-app`, without a cache: the caller caches. */
+/** Signs with `@octokit/auth-app`, without its cache, because the caller caches. */
 export function newGithubAppClient(options: GithubAppClientOptions): GithubAppClient {
   const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs, outward } = options;
   const dispatcher = outward.pool({
@@ -71,7 +70,7 @@ export function newGithubAppClient(options: GithubAppClientOptions): GithubAppCl
         fetch(url, {
           ...init,
           dispatcher,
-          // The JWT must only reach the configured API.
+          // A redirect could send the JWT to another URL than the configured API.
           redirect: 'error',
           signal: AbortSignal.timeout(timeoutMs),
         }),
@@ -119,7 +118,7 @@ const noCache = { get: () => '', set: () => undefined };
 const pathOf = (repository: string): string =>
   repository.split('/').map(encodeURIComponent).join('/');
 
-/** Calls `sign`. The message of an error may contain a part of the key, so it is dropped. */
+/** Calls `sign`, and replaces its error, whose message may contain a part of the private key. */
 async function signed<T>(sign: () => Promise<T>): Promise<T> {
   try {
     return await sign();
@@ -128,7 +127,7 @@ async function signed<T>(sign: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The error of a request for a token, without Octokit's error, which contains the request. */
+/** Replaces the error of a request for a token, because Octokit's error contains the request. */
 function mintError(error: unknown): HostApiError {
   const parsed = z
     .object({
@@ -136,7 +135,7 @@ function mintError(error: unknown): HostApiError {
       response: z.object({ headers: z.record(z.string(), z.unknown()) }).optional(),
     })
     .safeParse(error);
-  // Octokit reports 500 without a response. An error without a status comes from the key.
+  // Octokit's error has status 500 if there is no response, and no status if the key is unusable.
   if (!parsed.success)
     return new HostApiError('denied', 'The private key of the GitHub App can not be used');
   const { status, response } = parsed.data;
@@ -159,7 +158,7 @@ function codeOf(status: number, headers: Readonly<Record<string, unknown>>): Hos
   return status === 404 ? 'not-found' : 'unavailable';
 }
 
-/** Rejects a token that may open more than this repository. */
+/** The token in a response. Throws if the token may open more than this repository. */
 function tokenIn(answer: unknown, name: string): MintedToken {
   const parsed = mintedSchema.safeParse(answer);
   const { repositoryNames: names = [name] } = parsed.data ?? {};

@@ -10,40 +10,40 @@ import type { GithubAppClient } from './github-app-client.ts';
 import { HostApiError } from './host-api/host-api.ts';
 import { basicAuthorization, type CredentialFound, type CredentialSource } from './hosts.ts';
 
-/** Patterns of the repositories that the App opens, by owner of the platform; `*`: every owner. */
+/** Patterns of the repositories that the App opens for each owner. The key `*` means all owners. */
 export type GithubAppOwners = Readonly<Record<string, readonly string[]>>;
 
 export interface GithubAppOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly appId: string;
-  /** The provider whose repositories the App is for. */
+  /** The configured provider whose repositories the App opens. */
   readonly provider: string;
   readonly owners: GithubAppOwners;
   readonly client: Pick<GithubAppClient, 'installationOf' | 'mint'>;
 }
 
-/** Time before the expiry of a token at which it is renewed. */
+/** Remaining lifetime at which a token is renewed. */
 const renewBeforeMs = 5 * 60_000;
-/** Time before the expiry of a token that can not be renewed until which it is used. */
+/** Minimum remaining lifetime of a token that is still used because it can not be renewed. */
 const lastUseBeforeMs = 60_000;
-/** Maximum lifetime that the gateway accepts: GitHub's is an hour. */
+/** Maximum time for which the gateway uses a token. Tokens of GitHub are valid for one hour. */
 const maxLifetimeMs = 3_600_000;
 const installationMs = 5 * 60_000;
 /** Delay before GitHub is asked again for a repository without an installation. */
 const noneMs = 60_000;
-/** Delay before GitHub is asked again after an error, and where it limits the rate of requests. */
+/** Delay before GitHub is asked again after an error; `busyMs` if GitHub limits the rate. */
 const retryMs = 10_000;
 const busyMs = 60_000;
-/** Minimum age of a token that is replaced when a host rejects it. */
+/** Minimum age of a token that is discarded when a host rejects it. */
 const refusedAfterMs = 60_000;
-/** Requests of one owner for tokens: GitHub allows an App some thousands an hour. */
+/** Budget of one owner for new tokens. GitHub allows an App some thousands of requests an hour. */
 const perOwner = { burst: 300, intervalMs: 5_000 };
-/** Delay before an exhausted budget of an owner is logged again. */
+/** Delay before the exhausted budget of an owner is logged again. */
 const repeatMs = 3_600_000;
 const maxRepositories = 10_000;
 const maxOwners = 10_000;
 const maxLogged = 1_000;
 
-/** Times are monotonic. */
+/** A repository with a token, or without one (`none`). Times are from the monotonic clock. */
 type State =
   | {
       readonly kind: 'token';
@@ -56,8 +56,8 @@ type State =
   | { readonly kind: 'none'; readonly renewAt: number };
 
 /**
- * Whether the rules let the App serve an owner for a repository. GitHub ignores case and the ending
- * `.git` in names, so the rules do too.
+ * Whether the rules let the App serve an owner for a repository. Case and the ending `.git` are
+ * ignored, because GitHub ignores them in names.
  */
 export function isServed(owners: GithubAppOwners, owner: string, repository: string): boolean {
   const rulesOf = (name: string) => (Object.hasOwn(owners, name) ? (owners[name] ?? []) : []);
@@ -67,20 +67,20 @@ export function isServed(owners: GithubAppOwners, owner: string, repository: str
 }
 
 /**
- * Credentials of a GitHub App: short-lived tokens, each for one repository. Where the rules let the
- * App serve an owner for a repository and there is no token, the credential is withheld, because a
- * credential of another source may open more.
+ * Credentials of a GitHub App: short-lived tokens, each for one repository. If the rules let the
+ * App serve an owner for a repository, but there is no token, the credential is `withheld`, because
+ * a credential of another source may open more repositories.
  */
 export class GithubApp {
   readonly #options: GithubAppOptions;
-  /** By repository in lower case, shared by all owners that the rules allow. */
+  /** States by repository in lower case, shared by all owners that the rules allow. */
   readonly #states = recentlyUsed<State>(maxRepositories);
   readonly #installations = recentlyUsed<{ readonly id: number; readonly until: number }>(
     maxRepositories,
   );
   readonly #underWay = new Map<string, Promise<State>>();
   readonly #budgets = recentlyUsed<TokenBucket>(maxOwners);
-  /** Owners whose exhausted budget is logged already. */
+  /** Owners whose exhausted budget has been logged. */
   readonly #exhausted: LRUCache<string, true>;
   readonly #log: ProblemLog;
 
@@ -111,7 +111,7 @@ export class GithubApp {
     };
   }
 
-  /** After the App was removed and installed again, its earlier tokens are invalid. */
+  /** Discards a rejected token: a new installation of the App invalidates its earlier tokens. */
   #forget(key: string, { token, mintedAt }: Extract<State, { readonly kind: 'token' }>): void {
     const known = this.#states.peek(key);
     if (known?.kind !== 'token' || known.token !== token) return;
@@ -152,7 +152,7 @@ export class GithubApp {
     }
   }
 
-  /** The known token while it is valid, until the next attempt. */
+  /** The known token while it is valid, else `none`. GitHub is asked again after `delayMs`. */
   #kept(known: State | undefined, delayMs: number): State {
     const renewAt = this.#now() + delayMs;
     return known?.kind === 'token' && this.#now() < known.endsAt - lastUseBeforeMs
@@ -171,7 +171,7 @@ export class GithubApp {
 
   async #minted(key: string, repository: string, installation: number): Promise<State> {
     const { clock, client } = this.#options;
-    // The lifetime begins before the request, so that a slow response does not prolong it.
+    // The lifetime is counted from before the request, so that a slow response does not prolong it.
     const [wall, begin] = [clock.now(), this.#now()];
     try {
       const { token, expiresAt } = await client.mint(installation, repository);
@@ -210,7 +210,7 @@ export class GithubApp {
 
 const none = (renewAt: number): State => ({ kind: 'none', renewAt });
 
-/** Logs each change once, without keys, tokens and texts of repositories that are not served. */
+/** Logs each change once, without keys, tokens and names of repositories that are not served. */
 class ProblemLog {
   readonly #options: { readonly logger: Logger; readonly appId: string };
   #problem: string | undefined;

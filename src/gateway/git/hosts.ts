@@ -2,39 +2,35 @@ import { createHash } from 'node:crypto';
 
 export type GitHosts = Readonly<Record<string, string>>;
 
-/** A credential that opens private repositories of a git host. */
 export interface GitCredential {
-  /** Value of git's Authorization header: a secret. */
+  /** Value of the HTTP header `Authorization` of git requests. A secret. */
   readonly authorization: string;
-  /** The password or token alone, which opens the API of the host: a secret. */
+  /** The password or token alone, which opens the API of the host. A secret. */
   readonly token: string | undefined;
-  /** Name of the credential for people who manage it: no secret. */
+  /** Name of the credential for people who manage it. Not a secret. */
   readonly name: string;
   /**
-   * Identifies a credential whose secret is renewed, with the same access: no secret. Absent: the
-   * secret identifies the credential.
+   * Identifies a credential whose secret is renewed with the same access. Not a secret. If absent,
+   * the secret identifies the credential.
    */
   readonly identity?: string;
-  /**
-   * Must be called when a host responds with 401: the source may have a new secret then, because a
-   * token can be revoked before it expires.
-   */
+  /** Call this after a 401, so that the source can renew a token revoked before its expiry. */
   readonly refused?: () => void;
 }
 
 export interface GitCredentials {
   /**
-   * The current credential of an owner for a repository of a provider, else that of all owners,
-   * possibly for this one repository only. Without a repository, credentials for one repository do
-   * not count. Never rejects.
+   * Returns the owner's current credential for the provider, else that of all owners. Some
+   * credentials open `repository` only; these do not count if `repository` is absent. Never
+   * rejects.
    */
   of(owner: string, provider: string, repository?: string): Promise<GitCredential | undefined>;
 }
 
 /**
  * - absent: the next source is asked.
- * - withheld: there is an unusable credential; those of the next sources may open more, so they are
- *   no substitute.
+ * - withheld: the source has an unusable credential. The next sources are not asked, because their
+ *   credentials may open more repositories.
  */
 export type CredentialFound = GitCredential | 'absent' | 'withheld';
 
@@ -44,7 +40,7 @@ export type CredentialSource = (
   repository: string | undefined,
 ) => Promise<CredentialFound>;
 
-/** The credentials of sources, the first source first. */
+/** Asks the sources in their order, until one returns a credential or `withheld`. */
 export const credentialsOf = (sources: readonly CredentialSource[]): GitCredentials => ({
   of: async (owner, provider, repository) => {
     for (const source of sources) {
@@ -56,10 +52,7 @@ export const credentialsOf = (sources: readonly CredentialSource[]): GitCredenti
   },
 });
 
-/**
- * Identifies a credential in the keys of caches, without its secret. A key also names the
- * repository, because a credential may open only one.
- */
+/** Identifies a credential in cache keys, without its secret. Keys must also name a repository. */
 export const fingerprintOf = ({ authorization, identity }: GitCredential): string =>
   createHash('sha256')
     .update(identity === undefined ? `secret ${authorization}` : `identity ${identity}`)
@@ -69,7 +62,7 @@ export const fingerprintOf = ({ authorization, identity }: GitCredential): strin
 export const basicAuthorization = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 
-/** The user of a base URL, as git reads it. */
+/** The user and password of a base URL, decoded as git decodes them. */
 function credentialIn({ username, password }: URL): GitCredential | undefined {
   if (username === '' && password === '') return undefined;
   const [user, secret] = [decoded(username), decoded(password)];
@@ -80,7 +73,7 @@ function credentialIn({ username, password }: URL): GitCredential | undefined {
   };
 }
 
-/** The token of a URL with a user alone is the user. A header accepts visible characters only. */
+/** In a URL without a password, the user is the token. A header accepts visible characters only. */
 function tokenIn(user: string, password: string): string | undefined {
   const token = password === '' ? user : password;
   return /^[\x21-\x7e]+$/.test(token) ? token : undefined;
@@ -104,7 +97,7 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
   new Map(
     Object.entries(hosts).flatMap(([provider, base]) => {
       const url = new URL(base);
-      // A folder is no host: the sandbox clones from it without the gateway.
+      // A sandbox clones from another URL, such as a local folder, without the gateway.
       if (url.protocol !== 'http:' && url.protocol !== 'https:') return [];
       url.username = '';
       url.password = '';
@@ -114,7 +107,7 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
     }),
   );
 
-/** The users in the URLs themselves, for owners without another credential. */
+/** The credentials in the URLs of the hosts, for owners without another credential. */
 export function credentialsInUrls(hosts: GitHosts): CredentialSource {
   const found = new Map(
     Object.entries(hosts).map(([provider, base]) => [provider, credentialIn(new URL(base))]),

@@ -39,24 +39,20 @@ export interface Wanted {
   readonly provider: string;
   readonly repository: string;
   readonly service: GitService;
-  /** Whether reads of public repositories are relayed too. */
+  /** Whether the gateway also relays reads of public repositories. */
   readonly relaysOpen: boolean;
-  /**
-   * The protocol headers of the client. The caller removes all others, so that the host does not
-   * get them.
-   */
+  /** Headers of the git protocol; the caller removes all other headers of the client. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
 /**
- * - open: the repository needs no credential, or there is none: the client can clone without the
- *   gateway.
- * - denied: the host does not accept this credential, or has no such repository: hosts do not
- *   distinguish these.
- * - locked: pushes need a credential, and there is none.
- * - failed: the host gave no usable response; `reason` is one word, and does not disclose the
- *   address of the host.
+ * - open: the repository needs no credential, or the gateway has none. The client can clone without
+ *   the gateway.
+ * - denied: the host rejects this credential, or has no such repository. Hosts do not distinguish
+ *   the two.
+ * - locked: a push needs a credential, and the gateway has none.
+ * - failed: the host gave no usable response. `reason` does not disclose the address of the host.
  */
 export type HostAnswer =
   | { readonly kind: 'stream'; readonly stream: GitStream }
@@ -65,9 +61,8 @@ export type HostAnswer =
   | { readonly kind: 'locked' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** The references of a repository, with the URL at which they were read. */
 export interface RepositoryRefs extends Refs {
-  /** URL after the redirects of a renamed repository. */
+  /** The URL after redirects, for example those of a renamed repository. */
   readonly location: URL;
   readonly repository: string;
 }
@@ -79,22 +74,19 @@ interface Asked {
 }
 
 const connectTimeoutMs = 10_000;
-/** Lifetime of a location: the maximum delay between the references and the last fetch. */
+/** Maximum time between the request for the references and the last request of a fetch. */
 const locationMs = 600_000;
 const maxLocations = { max: 10_000, maxSize: 4 * 1024 * 1024 };
 
 /**
- * Reads and pushes to repositories of git hosts with the credentials of owners. A host only gets a
- * credential for a read after it has refused the request without one.
+ * Reads from and pushes to repositories of git hosts with the credentials of owners. For a read, a
+ * host gets a credential only after it has refused the request without one.
  */
 export class PrivateHost {
   readonly #options: PrivateHostOptions;
   readonly #hosts: ReadonlyMap<string, Host>;
   readonly #http: GitHttp;
-  /**
-   * The URLs of repositories after redirects: a POST can't follow a redirect, because its body
-   * can't be sent again.
-   */
+  /** URLs after redirects: a POST can't follow a redirect, because its body can't be sent again. */
   readonly #locations: LRUCache<string, URL>;
 
   constructor(options: PrivateHostOptions) {
@@ -124,10 +116,9 @@ export class PrivateHost {
   }
 
   /**
-   * The response to the service.
-   *
-   * @param at The URL that `branches` has found. Absent: where the host redirects to, or has
-   * redirected to in the last minutes.
+   * The response to a request with a body, such as the pack of a fetch. `at` is the URL that
+   * `branches` has found. If absent, the URL of a recent redirect is used, or that of a new request
+   * for the references.
    */
   pack(wanted: Wanted, body: Readable, at?: URL): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
@@ -152,8 +143,8 @@ export class PrivateHost {
   }
 
   /**
-   * The branches of the repository as its owner sees them, read by git-upload-pack even for a push;
-   * undefined where they are unknown, or where no repository name follows from their URL.
+   * The branches that the owner sees, read by git-upload-pack even before a push. Undefined if they
+   * are unknown, or if their URL does not contain the name of a repository.
    */
   async branches(
     wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,
@@ -181,7 +172,7 @@ export class PrivateHost {
     return this.#options.credentials.of(owner, provider, repository);
   }
 
-  /** The URL of the repository, for the credential that found it. */
+  /** The cached URL of the repository, with the credential that found it. */
   #locationOf(credential: GitCredential | undefined, wanted: Wanted) {
     for (const each of [credential, undefined]) {
       const location = this.#locations.get(keyOf(each, wanted));
@@ -203,7 +194,7 @@ export class PrivateHost {
       return await ask(host, credential);
     } catch (error) {
       if (!(error instanceof GitHostError)) throw error;
-      // The body of the sandbox ended the request, so the host is not at fault.
+      // Reading the body from the sandbox has failed, so the host is not at fault.
       if (error.cause instanceof ProblemError) {
         const { message } = error.cause;
         this.#options.logger.info('the body of a sandbox was refused', {
@@ -222,8 +213,8 @@ export class PrivateHost {
   }
 
   /**
-   * Whether the repository is readable without a credential. Hosts without smart HTTP count too:
-   * the client can clone from them itself.
+   * Whether the repository can be read without a credential. Hosts without smart HTTP count too,
+   * because the client can clone from them itself.
    */
   async #isOpen(host: Host, wanted: Wanted): Promise<boolean> {
     try {
@@ -260,7 +251,7 @@ export class PrivateHost {
     const { status, contentType, headers, body } = stream;
     const isSmart = status === 200 && mediaTypeOf(contentType) === smartType(service, what);
     const { 'content-encoding': encoding = 'identity' } = headers;
-    // The gateway removes capabilities of the host from the response.
+    // The gateway must read the references for a push, because it removes capabilities from them.
     const isReadable =
       service !== 'git-receive-pack' || what !== 'advertisement' || encoding === 'identity';
     if (isSmart && isReadable) return { kind: 'stream', stream };

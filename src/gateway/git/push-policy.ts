@@ -5,11 +5,11 @@ import type { PushPolicy } from '../../resources/git-settings.ts';
 
 export interface PushedTo {
   readonly policy: PushPolicy;
-  /** Undefined where the repository has no branches. */
+  /** Undefined if the repository has no branches. */
   readonly defaultBranch: string | undefined;
 }
 
-/** Whether an id means no commit: the reference is created, or deleted. */
+/** Whether an id is all zeros: the old id of a new reference, or the new id of a deleted one. */
 export const isNone = (id: string): boolean => /^0+$/.test(id);
 
 /** Whether a pattern, in which `*` matches any characters, matches the whole text. */
@@ -29,7 +29,7 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** Whether the patterns of a policy match a branch that is not the default one. */
+/** Whether a pattern of the policy matches a branch. Does not check for the default branch. */
 export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branches'>): boolean =>
   branches.some((pattern) => matches(pattern, branch));
 
@@ -37,7 +37,7 @@ export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branc
 export const pushableBranches = ({ branches }: Pick<PushPolicy, 'branches'>): string =>
   branches.length === 0 ? 'no branch' : `only branches like ${branches.join(' or ')}`;
 
-/** The reasons, by reference, why references may not be pushed, as git shows them. Pure. */
+/** The reasons why references may not be pushed, by reference, as git shows them. Pure. */
 export function pushRefusals(
   commands: readonly RefCommand[],
   { policy, defaultBranch }: PushedTo,
@@ -61,10 +61,7 @@ export function pushRefusals(
 
 const maxShownOptions = 200;
 
-/**
- * Why a push with options is rejected: options make hosts publish a repository, or open and merge
- * requests that no policy here has checked.
- */
+/** Push options can publish a repository, or open and merge requests that no policy has checked. */
 export const optionsRefusal = (options: readonly string[]): string =>
   `push options are not allowed here: ${markedBeginningOf(options.join(', '), maxShownOptions)}`;
 

@@ -21,7 +21,7 @@ export interface PushRecordsOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly audit: Logger;
 }
 
-/** A push of a sandbox to a repository of its conversation that has begun. */
+/** A push whose records are stored with the outcome `Unknown`. */
 export interface BegunPush {
   readonly id: string;
   readonly conversation: CachedConversation;
@@ -29,28 +29,28 @@ export interface BegunPush {
   readonly commands: readonly RefCommand[];
 }
 
-/** Result of a push, as far as the git host has proven it. */
+/** Result of a push, as far as the git host has reported it. */
 export interface PushResult {
   readonly outcomeOf: (ref: string) => PushRecord['outcome'];
   readonly bytes: number;
 }
 
-/** A push of which the git host gets nothing. */
+/** A push that the gateway rejects, so that the git host gets nothing of it. */
 export interface RefusedPush {
   readonly sandbox: Sandbox;
-  /** Undefined: no conversation of the sandbox uses the repository. */
+  /** Undefined if no conversation of the sandbox uses the repository. */
   readonly conversation: CachedConversation | undefined;
   readonly address: RepositoryAddress;
-  /** Undefined: its beginning was not read, or is malformed. */
+  /** Undefined if the beginning of the push was not read, or is malformed. */
   readonly push: Pick<Push, 'commands' | 'options'> | undefined;
-  /** The reasons, each once. */
+  /** The reasons, without duplicates. */
   readonly reasons: readonly string[];
 }
 
 /** Maximum references and options in a line of the audit log, and maximum characters of each. */
 const maxAudited = { texts: 20, characters: 300 } as const;
 
-/** The first texts, and the number of the others. */
+/** The first texts, each truncated, and the number of the others. */
 function shownTexts(texts: readonly string[]): readonly string[] {
   const shown = texts
     .slice(0, maxAudited.texts)
@@ -75,7 +75,7 @@ const shortId = (id: string): string => id.slice(0, 8);
 
 /**
  * Records pushes in the status of their conversation, in Events and in the audit log. The status
- * has a push before the host gets it, so that no push is missing, even after a crash of the
+ * contains a push before the host gets it, so that no push is missing, even after a crash of the
  * gateway.
  */
 export class PushRecords {
@@ -87,12 +87,12 @@ export class PushRecords {
     this.#perHour = new HourlyLimit(options);
   }
 
-  /** Counts a push; false where the conversation has reached the maximum of an hour. */
+  /** Counts a push. Returns false if the conversation has reached its maximum in an hour. */
   take(conversation: CachedConversation, maxPerHour: number): Promise<boolean> {
     return this.#perHour.take(conversation, 'pushes', maxPerHour);
   }
 
-  /** Rejects where the push can't be stored: the host must not get it then. */
+  /** Rejects if the push can't be stored. The host must not get the push then. */
   async begin(
     conversation: CachedConversation,
     address: RepositoryAddress,
@@ -157,12 +157,12 @@ export class PushRecords {
         }),
       );
     } catch (error) {
-      // The push is over, and its record says that the outcome is unknown.
+      // The push is over, and its record keeps the outcome `Unknown`.
       logger.warn('the outcome of a push was not stored', { conversation: metadata.name, error });
     }
   }
 
-  /** Records a push of which the host gets nothing, in the audit log only. */
+  /** Records a rejected push, in the audit log only. */
   refuse({ sandbox, conversation, address, push, reasons }: RefusedPush): void {
     const { commands = [], options } = push ?? {};
     this.#options.audit.info('PushRefused', {

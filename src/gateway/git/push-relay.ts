@@ -27,13 +27,13 @@ export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metri
 }
 
 const mebibyte = 1_048_576;
-/** A hostile pack makes a proof cost memory and time; ordinary work has far fewer commits. */
+/** Limits of `unprovenUpdates`: hostile packs cost memory and time. Usual packs are far smaller. */
 const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 
-/** Maximum bytes of a malformed push that are read. */
+/** Maximum bytes that are read of a push that is malformed or not allowed at all. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/** The right of a sandbox to push: none, for the reason `closed`, or by policies. */
+/** Whether a sandbox may push: not at all (`closed` is the reason), or as a policy allows. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {
@@ -42,15 +42,15 @@ export type PushAccess =
       readonly policyOf: (repository: string) => PushPolicy;
     };
 
-/** Why a push is rejected, or why its references are, by name. */
+/** Why a whole push is rejected, or the reasons by name of the reference. */
 type Reasons = string | ReadonlyMap<string, string>;
 
-/** The response to a push of which the host gets nothing. */
+/** The response to a push that the gateway rejects. */
 interface Answer {
-  /** Absent: its beginning was not read. */
+  /** Absent if the beginning of the push was not read. */
   readonly push?: Push | undefined;
   readonly reasons: Reasons;
-  /** Status for a client that reads no report. */
+  /** HTTP status for a client that does not ask for a report. */
   readonly status: number;
 }
 
@@ -63,17 +63,17 @@ interface ArrivingPush {
   readonly wanted: Wanted;
 }
 
-/** The conversation that may push, and the target of its push. */
+/** The conversation that pushes, and the target of its push. */
 interface Destination {
   readonly conversation: CachedConversation;
-  /** The URL of the branches that were read; absent for a push without commands. */
+  /** The URL at which the branches were read; absent for a push without commands. */
   readonly at?: URL;
 }
 
 /**
  * Relays pushes of sandboxes to git hosts. The gateway reads the commands of a push before the host
- * gets anything of it, and rejects a push that the policy does not allow as a whole, with a message
- * that git shows. The pack itself is streamed.
+ * gets anything of it. If the policy does not allow a command, the gateway rejects the whole push,
+ * with a message that git shows. The pack itself is streamed.
  */
 export class PushRelay {
   readonly #options: PushRelayOptions;
@@ -82,11 +82,11 @@ export class PushRelay {
     this.#options = options;
   }
 
-  /** The caller has authorized the request. */
+  /** The caller must have authorized the request. */
   async push(relayed: RelayedRequest, access: PushAccess): Promise<void> {
     const { request, response } = relayed.call;
     const { conversation } = access;
-    // Git never compresses the body of a push, and the gateway would not read a compressed one.
+    // Git never compresses the body of a push, and the gateway can't read a compressed one.
     if (request.headers['content-encoding'] !== undefined) {
       const reasons = 'The body of a push must not be encoded';
       this.refuse(relayed, { conversation, reasons, status: 415 });
@@ -118,7 +118,7 @@ export class PushRelay {
     });
   }
 
-  /** Responds to a push of which the host gets nothing, and records it. */
+  /** Responds to a push that the gateway rejects, and records it. */
   refuse(
     { call: { response }, sandbox, address }: RelayedRequest,
     { conversation, ...refused }: Answer & Pick<PushAccess, 'conversation'>,
@@ -130,7 +130,7 @@ export class PushRelay {
     respond(response, refused);
   }
 
-  /** Checks everything that may be rejected before the host gets the push. Throws `Refusal`. */
+  /** Makes all checks that precede the request to the host. Throws `Refusal`. */
   async #allowed(
     { address }: RelayedRequest,
     access: PushAccess,
@@ -147,7 +147,7 @@ export class PushRelay {
     const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
     if (!isEmpty && defaultBranch === undefined)
       throw new Refusal('the git host does not say which branch is the default one');
-    // Both names of a renamed repository count, so that neither evades an exception of the policy.
+    // The policies of both names of a renamed repository apply, so that neither evades an override.
     const policies = [address.repository, refs.repository].map(policyOf);
     for (const policy of policies) {
       const reasons = pushRefusals(push.commands, { policy, defaultBranch });
@@ -163,7 +163,7 @@ export class PushRelay {
     return { conversation, at: refs.location };
   }
 
-  /** Returns false, without a response, where the push has turned out to be too large. */
+  /** Sends the push to the host. Returns false, without a response, if the push is too large. */
   async #pass(
     { call: { response }, address }: RelayedRequest,
     { conversation, at }: Destination,
@@ -185,12 +185,12 @@ export class PushRelay {
         if (!incoming.isTooLarge) throw error;
         return undefined;
       });
-      // The host may have the pack nevertheless, where more bytes follow its end.
+      // The host may have the whole pack nevertheless, if more bytes follow the end of the pack.
       if (answer === undefined || incoming.isTooLarge) return false;
       isDenied = answer.kind === 'denied' || answer.kind === 'locked';
       await relay.answer(response, answer, transfer, {
         onBytes: (chunk) => report.push(chunk),
-        // Git shows no text of an HTTP error here, but it shows a report.
+        // Git does not show the text of an HTTP error here, but shows a report.
         refuse: async (status, text) => {
           if (!transfer.signal.aborted) await incoming.discard();
           respond(response, { push, reasons: text, status });
@@ -208,7 +208,7 @@ export class PushRelay {
   }
 }
 
-/** The reasons why a push is rejected whatever its references are; empty without any. */
+/** The reasons to reject a push regardless of its references; empty if there are none. */
 function refusalOfWhole(push: Push, closed: string | undefined): string {
   const isReported = push.commands.length === 0 || asksForReport(push);
   return [
@@ -218,7 +218,7 @@ function refusalOfWhole(push: Push, closed: string | undefined): string {
   ].join('; ');
 }
 
-/** A push that is rejected before the host gets anything of it. */
+/** Thrown to reject a push before the host gets anything of it. */
 class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly reasons: Reasons;
@@ -231,7 +231,7 @@ class Refusal extends Error {
   }
 }
 
-/** Throws errors that are no fault of the push. */
+/** Returns the `Refusal` for an error. Rethrows errors that are no fault of the push. */
 function refusalIn(error: unknown): Refusal {
   if (error instanceof PushError) return new Refusal(error.message, 400);
   if (error instanceof ProblemError && error.code === 'body-too-large')
@@ -240,18 +240,17 @@ function refusalIn(error: unknown): Refusal {
   throw error;
 }
 
-/** Each reason once. */
 const textsOf = (reasons: Reasons): readonly string[] =>
   typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
 
-/** The body of a push as it arrives. The request stays open where its reader stops. */
+/** The body of a push as it arrives. If the reader stops early, the request stays open. */
 class IncomingPush {
   readonly #request: IncomingMessage;
   readonly #transfer: Pick<Transfer, 'arriving'>;
   #maxBytes: number;
   #bytes = 0;
 
-  /** A time limit of the transfer ends the request, at whatever stage of the push. */
+  /** A time limit of the transfer aborts the request, at any stage of the push. */
   constructor(
     request: IncomingMessage,
     transfer: Pick<Transfer, 'arriving' | 'late'>,
@@ -266,7 +265,7 @@ class IncomingPush {
     return this.#bytes;
   }
 
-  /** Lowers the maximum; a higher one changes nothing. */
+  /** Lowers the maximum size. A larger value changes nothing. */
   limitTo(maxBytes: number): void {
     this.#maxBytes = Math.min(this.#maxBytes, maxBytes);
   }
@@ -279,7 +278,7 @@ class IncomingPush {
     return `a push may have ${this.#maxBytes / mebibyte} MiB`;
   }
 
-  /** Throws `body-too-large` beyond the maximum of bytes, where `isTooLarge` is true as well. */
+  /** Throws `body-too-large` beyond the maximum size; `isTooLarge` is true then. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
       if (this.isTooLarge) throw new ProblemError('body-too-large', this.tooLarge);
@@ -287,10 +286,7 @@ class IncomingPush {
     }
   }
 
-  /**
-   * Discards the rest, by default until twice the maximum has arrived: git only reads a response
-   * once it has sent everything.
-   */
+  /** Discards the rest, up to `maxBytes`: git reads a response only after sending everything. */
   async discard(maxBytes = 2 * this.#maxBytes): Promise<void> {
     for await (const _piece of this.#pieces()) if (this.#bytes > maxBytes) return;
   }
@@ -303,7 +299,7 @@ class IncomingPush {
   }
 }
 
-/** Responds with a report about the references, or with the status where git asked for none. */
+/** Responds with a report about the references, or with the status if git asked for no report. */
 function respond(response: ServerResponse, { push, reasons, status }: Answer): void {
   const byRef =
     typeof reasons === 'string'

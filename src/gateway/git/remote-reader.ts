@@ -21,11 +21,11 @@ export interface Inquiry extends RefsWanted {
   readonly owner: string;
   readonly host: Host;
   readonly repository: string;
-  /** Undefined where the host is asked without one. */
+  /** Undefined for a request without a credential. */
   readonly credential: GitCredential | undefined;
 }
 
-/** Identifies inquiries about one repository by one credential, of any owner. */
+/** Identifies a repository and a credential, for inquiries of any owner. */
 const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
   JSON.stringify([
     host.provider,
@@ -33,23 +33,23 @@ const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
     credential === undefined ? '' : fingerprintOf(credential),
   ]);
 
-/** Identifies inquiries with the same references; `accessKeyOf` only identifies the access. */
+/** Like `accessKeyOf`, and also identifies the references that the inquiry requests. */
 export function keyOf(inquiry: Inquiry): string {
   const accessKey = accessKeyOf(inquiry);
   if (inquiry.named !== undefined) return `${accessKey} named ${inquiry.named}`;
   return inquiry.wantsRefs ? `${accessKey} refs` : accessKey;
 }
 
-/** Delay before a refused credential is logged again. */
+/** Delay before the rejection of a credential is logged again. */
 const repeatMs = 3_600_000;
 const maxRefused = 10_000;
 
 /** Logs changes of git hosts that concern all owners, without the address of a host. */
 class HostLog {
   readonly #logger: Logger;
-  /** Providers that did not answer the last request. */
+  /** Providers whose last request had no response, or a status of at least 500. */
   readonly #away = new Set<string>();
-  /** Fingerprints of credentials whose rejection by a host is logged already. */
+  /** Fingerprints of credentials whose rejection has been logged. */
   readonly #refused: LRUCache<string, true>;
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
@@ -80,7 +80,7 @@ class HostLog {
   }
 }
 
-/** Lifetime of a finding: changes show soon, and many starts at once cause one request. */
+/** Lifetimes of cached findings: changes show soon, and many starts at once cause one request. */
 const lifetimesMs: Readonly<Record<GitAccess, number>> = {
   granted: 60_000,
   denied: 10_000,
@@ -88,7 +88,6 @@ const lifetimesMs: Readonly<Record<GitAccess, number>> = {
 };
 const limits = { max: 10_000, maxSize: 32 * 1024 * 1024 };
 
-/** Approximate memory of a finding. */
 const bytesOf = ({ refs }: Finding): number =>
   1024 +
   (refs?.branches.reduce(
@@ -96,7 +95,7 @@ const bytesOf = ({ refs }: Finding): number =>
     0,
   ) ?? 0);
 
-/** Caches findings of git hosts for a limited time, by repository, credential and references. */
+/** Caches findings for a limited time, by repository, credential and requested references. */
 export class FindingCache {
   readonly #findings: LRUCache<string, Finding>;
 
@@ -108,7 +107,7 @@ export class FindingCache {
     return this.#findings.get(keyOf(inquiry));
   }
 
-  /** Stores the finding for inquiries about the same references, and about none. */
+  /** Stores the finding, and its access also for inquiries that request no references. */
   set(inquiry: Inquiry, finding: Finding): void {
     const { refs, hasNamed, ...access } = finding;
     const [accessKey, key] = [accessKeyOf(inquiry), keyOf(inquiry)];
@@ -118,7 +117,10 @@ export class FindingCache {
   }
 }
 
-/** The access that a finding proves: unknown without references, denied without the wanted one. */
+/**
+ * The access that sets the lifetime in the cache: `unknown` if the requested references are
+ * missing, `denied` if the named reference does not exist.
+ */
 function certaintyOf({ access, refs, hasNamed }: Finding): GitAccess {
   if (access !== 'granted') return access;
   if (hasNamed === undefined && refs === undefined) return 'unknown';
@@ -131,34 +133,34 @@ export interface RemoteReaderOptions {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Requests of an owner. Default: 12,000 an hour, two for each of thousands of starts. */
+  /** Maximum requests of an owner in an hour. Default: 12,000, two for each of 6,000 starts. */
   readonly budget?: HostBudgetSize;
   readonly outward: Outward;
 }
 
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
 
-/** Share of the timeout for connecting, so that the cause of a missing response is known. */
+/** Part of `timeoutMs` for connecting, so that a failed connection differs from a slow response. */
 const connectShare = 0.6;
 /** Delay before a host whose connection failed is asked again. */
 const unreachableMs = 10_000;
 
 /**
- * Asks git hosts for references. Equal inquiries cause one request, and the requests to a host are
- * limited, round robin by owner.
+ * Asks git hosts for references. Equal inquiries cause one request. Each host has a maximum of
+ * concurrent requests, and serves owners round robin.
  */
 export class RemoteReader {
   readonly #options: RemoteReaderOptions;
   readonly #http: GitHttp;
   readonly #findings: FindingCache;
   readonly #log: HostLog;
-  /** Requests in flight, by the key of the inquiry. */
+  /** Requests in flight, by `keyOf` the inquiry. */
   readonly #underWay = new Map<string, Promise<Finding>>();
-  /** Inquiries of each owner, in flight or queued. */
+  /** Inquiries in flight or queued, by owner and `keyOf` the inquiry. */
   readonly #wanted = new Map<string, Promise<Finding>>();
   readonly #budget: HostBudget;
   readonly #placesByProvider: ReadonlyMap<string, Shares>;
-  /** Times until which a provider is not asked. */
+  /** Monotonic time until which an unreachable provider is not asked, by provider. */
   readonly #unreachable = new Map<string, number>();
   #isClosed = false;
 
@@ -183,7 +185,7 @@ export class RemoteReader {
     return this.#http.close();
   }
 
-  /** Returns the cached or pending finding of this owner for the inquiry, else asks the host. */
+  /** Returns the cached finding, or that of a pending inquiry of this owner, else asks the host. */
   async read(inquiry: Inquiry): Promise<Finding> {
     const key = JSON.stringify([inquiry.owner, keyOf(inquiry)]);
     const known = this.#findings.get(inquiry) ?? this.#wanted.get(key);
@@ -199,7 +201,7 @@ export class RemoteReader {
     if (release === undefined) return { access: 'unknown', reason: 'too many questions' };
     try {
       const key = keyOf(inquiry);
-      // Another owner may have read the same in the meantime.
+      // Another owner's inquiry may have found the same references during the wait.
       const known = this.#findings.get(inquiry) ?? this.#underWay.get(key);
       if (known !== undefined) return await known;
       if ((this.#unreachable.get(provider) ?? 0) > this.#options.clock.monotonic())
@@ -217,7 +219,7 @@ export class RemoteReader {
     }
   }
 
-  /** Undefined where the queue for the host is full, or the owner has asked too often. */
+  /** Waits for a permit. Undefined if the queue is full, or if the owner has asked too often. */
   async #turnOf(owner: string, provider: string): Promise<Release | undefined> {
     try {
       this.#budget.take({ owner });

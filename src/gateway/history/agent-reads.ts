@@ -36,11 +36,11 @@ export interface Agent {
   readonly id: string;
   readonly owner: string;
   readonly sandbox: string;
-  /** Id of the container that the agent runs in. */
+  /** Identifies the container in which the agent runs. */
   readonly container: string;
 }
 
-/** Calls work with a signal that is aborted when the client disconnects first. */
+/** Calls `work` with a signal that aborts when the client disconnects before `work` is done. */
 export async function untilLeft<R>(
   response: Response,
   work: (left: AbortSignal) => Promise<R>,
@@ -60,18 +60,17 @@ interface AgentReadsNeeds {
   readonly lookup: ResourceLookup;
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   readonly clock: Clock;
-  /** Semaphore of reads, with shares for owners and their sandboxes. */
+  /** Semaphore of reads, with limits for each owner and each sandbox. */
   readonly places: Shares;
-  /** Circuit breakers by the containers of agents. */
+  /** Circuit breakers, one for each container of an agent. */
   readonly silentAgents: CircuitBreakers;
   /** Maximum milliseconds until the first byte of an agent's response. */
   readonly firstByteMs: number;
 }
 
 /**
- * Reads of agents. An agent that is slow or silent holds few permits, all of them of its own owner.
- * Methods only throw problems, including for a permit that is not free in time and for a silent
- * agent.
+ * Requests to agents. A slow or silent agent holds few permits, and only permits of its own owner.
+ * Methods throw only a `ProblemError`, also where no permit is free in time or the agent is silent.
  */
 export class AgentReads {
   readonly #needs: AgentReadsNeeds;
@@ -81,11 +80,9 @@ export class AgentReads {
   }
 
   /**
-   * Asks the agent of the conversation of a request, until the client disconnects.
-   * @param begin
-   * Resolves when the agent has begun its response.
-   * @param pass Reads the rest of the response,
-   * while the permit is held.
+   * Asks the agent of the conversation that a request names, until the client disconnects.
+   * @param begin Resolves when the agent has begun its response.
+   * @param pass Reads the rest of the response, while the permit is held.
    */
   async askOwn<T, R>(
     call: AgentCall,
@@ -98,7 +95,7 @@ export class AgentReads {
     return untilLeft(call.response, (left) => this.ask(agent, left, begin, pass));
   }
 
-  /** The same for a known agent, until `left` is aborted. */
+  /** Asks a known agent in the same way as `askOwn`, until `left` is aborted. */
   async ask<T, R>(
     agent: Agent,
     left: AbortSignal,
@@ -123,9 +120,8 @@ export class AgentReads {
   }
 
   /**
-   * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
-   * never a part of the request. Throws a problem where the sandbox does not run, and during a
-   * start.
+   * The agent of a conversation. Its address comes from the Sandbox, never from the request. Throws
+   * a problem where the sandbox does not run, and during a start.
    * @param mayStop Whether the agent of a stopping sandbox is acceptable.
    */
   agentOf(
@@ -147,7 +143,7 @@ export class AgentReads {
     return { endpoint, id, owner, sandbox: metadata.uid, container };
   }
 
-  /** Aborts a read whose response has not begun in time; the rest may take longer. */
+  /** Aborts a read whose response does not begin within `firstByteMs`; the rest may take longer. */
   async #inTime<T>(ending: AbortController, begin: () => Promise<T>): Promise<T> {
     const { clock, firstByteMs } = this.#needs;
     const late = new Error('the agent has not begun its answer in time');
@@ -176,7 +172,7 @@ const isSilence = (error: unknown): boolean =>
     : error instanceof AgentError && silentCodes.has(error.code);
 const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);
 
-/** Whether a paused sandbox still has its agent, until events and files are archived. Pure. */
+/** Whether a paused sandbox still has its agent, which stays until the archive is complete. */
 export const isStopping = (phase: SandboxView['phase'], sandbox: Sandbox | undefined): boolean =>
   phase === 'PAUSED' && sandbox?.status?.containerID !== undefined;
 

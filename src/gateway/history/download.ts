@@ -20,9 +20,9 @@ import { AgentError } from '../../agent/errors.ts';
 import { agentSource } from '../../archive/agent-source.ts';
 
 /**
- * All events of a running agent, oldest first, page by page, as the archive would have them. Throws
- * where the agent returns something else than the requested page: an agent that does not know a
- * page id starts over.
+ * All events of a running agent, oldest first, in the form of the archive. Throws where the agent
+ * returns another page than the requested one: an agent that does not know a page id starts again
+ * at the first page.
  */
 async function* agentHistory(
   { agentReads, events }: DownloadNeeds,
@@ -57,15 +57,12 @@ async function* agentHistory(
 
 const { get } = endpoints('conversations');
 
-/**
- * Maximum events of a download. The directory at the end of an archive needs some 130 bytes of
- * memory for each event: 13 MB at this number.
- */
+/** Maximum events of a download. The ZIP directory takes 130 bytes of memory for each: 13 MB. */
 export const maxDownloadEvents = 100_000;
 
-/** The events of a download, which has to contain all of them. */
+/** All events of a conversation, for a download. */
 interface Source {
-  /** Number of events, as far as it is known. */
+  /** Number of events at the start of the download; a working agent may add more. */
   readonly count: number;
   readonly events: AsyncIterable<readonly HistoryEvent[]>;
 }
@@ -80,7 +77,6 @@ interface DownloadNeeds {
   readonly places: { readonly downloads: Shares };
 }
 
-/** A conversation as a ZIP archive, as OpenHands exports it. */
 export const downloadRoute = (needs: DownloadNeeds): Route =>
   get('/api/v1/app-conversations/{id}/download', 'downloadConversation', {
     summary: 'A conversation as a ZIP archive: its record, and a JSON file for each event',
@@ -131,8 +127,8 @@ const download = (needs: DownloadNeeds, call: AgentCall): Promise<HandlerResult>
 };
 
 /**
- * Sends the archive at the pace at which its client reads. A failure closes the connection, so that
- * no client takes a part for the whole; a failure before the first events is a problem response.
+ * Sends the ZIP archive at the client's pace. A failure closes the connection, so that no client
+ * takes a part for the whole; a failure before the first events is a problem response.
  */
 async function sendZip(
   { lookup, exposure, clock }: DownloadNeeds,
@@ -177,10 +173,7 @@ async function sendZip(
   }
 }
 
-/**
- * The same chunks, up to the maximum of a download: an agent that works, or sends events without
- * end, may have more of them than it has counted.
- */
+/** The same chunks. Throws above `maxDownloadEvents`: an agent may send more than it counted. */
 export async function* bounded(
   parts: AsyncIterable<readonly HistoryEvent[]>,
   id: string,
@@ -193,7 +186,7 @@ export async function* bounded(
   }
 }
 
-/** The same items, once the first of them is available. */
+/** The same items; resolves once the first item is available. */
 async function begun<T>(items: AsyncGenerator<T, void, undefined>): Promise<AsyncIterable<T>> {
   const first = await items.next();
   return (async function* () {

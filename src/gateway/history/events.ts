@@ -53,7 +53,7 @@ type EventTexts = ReadonlyMap<string, Buffer>;
 
 const base = '/api/v1/conversation/{id}/events';
 const { get } = endpoints('events');
-/** Maximum bytes of one page of an agent, which is forwarded. */
+/** Maximum bytes of a page that is forwarded from an agent. */
 const maxPageBytes = 32 * 1024 * 1024;
 
 const eventSchema = z.looseObject({
@@ -72,8 +72,8 @@ interface EventNeeds {
 }
 
 /**
- * The events of a conversation: those of its agent, forwarded while the agent runs; otherwise those
- * of the archive, in the same order and the same pages.
+ * The events of a conversation, forwarded from its agent while that runs, otherwise read from the
+ * archive, in the same order and the same pages.
  */
 export function eventRoutes(needs: EventNeeds): readonly Route[] {
   const { agentReads, history, events } = needs;
@@ -159,14 +159,14 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
   ];
 }
 
-/** Maximum bytes of the events of one response by ids, all of which are in memory. */
+/** Maximum bytes of the events in one response by ids, all of which are in memory. */
 const maxBytes = 8 * 1024 * 1024;
 /** Maximum concurrent reads of events by id, each of which has up to `maxBytes` in memory. */
 const readsAtOnce = 2;
 
 /**
- * Asks a running agent for events. Throws where the agent does not know the conversation, returns
- * something else than the event, or more than `maxBytes`.
+ * Asks a running agent for events. Throws where the agent does not know the conversation, or
+ * returns another event than the requested one, or more than `maxBytes`.
  */
 const agentEvents = (
   { agentReads, events }: EventNeeds,
@@ -189,7 +189,7 @@ const agentEvents = (
       const asked = [...new Set(ids)];
       for (let index = 0; index < asked.length; index += readsAtOnce)
         await Promise.all(asked.slice(index, index + readsAtOnce).map(read));
-      // An agent responds in the same way for an unknown event and for an unknown conversation.
+      // `count` throws for an unknown conversation, which here looks like an unknown event.
       if (answer.texts.size === 0) await events.count(endpoint, conversation, {}, signal);
       return answer.texts;
     },
@@ -206,7 +206,7 @@ async function archivedEvents(
   return answer.texts;
 }
 
-/** Collects the requested events, each as often as its id was named. */
+/** Collects events up to `maxBytes`. An event counts as often as the request names its id. */
 function collected(ids: readonly string[]) {
   const times = new Map<string, number>();
   for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
@@ -226,24 +226,24 @@ function collected(ids: readonly string[]) {
   };
 }
 
-/** End of an archive's `next_page_id`, after the id of the event. */
+/** The end of the archive's `next_page_id`: the position, after the id of the event. */
 const position = /@\d{1,10}$/;
 
-/** The `page_id` for an agent, which only knows the ids of its events. */
+/** The `page_id` for an agent: the id of the event, without the position. */
 export const agentPageId = (pageId: string): string =>
   position.test(pageId) ? pageId.replace(position, '') : pageId;
 
 const dateTime =
   /^(?<local>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(?<fraction>\d{1,9}))?(?<offset>Z|[+ -]\d\d:?\d\d)?$/i;
-/** Texts before and after every time of an event. */
+/** Texts that sort before, and after, the time of any event. */
 const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
 
 /**
- * The time of a query as an agent compares it with the times of its events, so that the archive
- * finds the same events: in UTC, which is the zone of every agent, as the text of Python's
+ * The time of a query in the form in which an agent compares it with its events, so that the
+ * archive finds the same events: in UTC, the zone of every agent, as the text of Python's
  * `isoformat` without a zone. An agent drops digits after the microseconds, and a plus sign may
  * have become a space in transit.
- * @param text As `timeText` accepts it.
+ * @param text A text that `timeText` accepts.
  */
 export function archiveTime(text: string): string {
   const { local = '', fraction = '', offset = 'Z' } = dateTime.exec(text)?.groups ?? {};
@@ -258,7 +258,7 @@ export function archiveTime(text: string): string {
 
 type Filters = Partial<EventSearch>;
 
-/** The filter of a request for an archive, which does not know the sources of events. */
+/** The filter for the archive. Throws for `source`, which the archive does not store. */
 export function historyFilterOf({
   kind,
   kind__eq: kindEq,
@@ -303,7 +303,7 @@ const agentQueryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearc
   });
 
 /**
- * Forwards a page. Closes the connection where the page is too long or incomplete, because the
+ * Forwards a page. Closes the connection if the page is too long or incomplete, because the
  * status has already been sent.
  */
 async function passOn(page: Readable, response: Response): Promise<void> {
@@ -331,13 +331,12 @@ const liveQuery = z.object({
   after: liveCursor.default('').describe('cursor of the answer before; absent: from the beginning'),
 });
 
-/** The response for an agent that reports nothing but its events. */
+/** The response where the agent reports no live activity. */
 const nothing: LiveActivity = { items: [], cursor: null, last_event_id: null, run_ms: null };
 
 /**
- * Output of running commands and text that is being written. Clients poll with a cursor, and a
- * response has what is new since, so a slow client costs no memory, and an absent one costs
- * nothing.
+ * Output of running commands, and text that is being written. Clients poll with a cursor and get
+ * what is new since, so the gateway buffers nothing for a slow or absent client.
  */
 export const liveRoute = ({ agentReads, events }: Omit<EventNeeds, 'history'>): Route =>
   get('/api/v1/app-conversations/{id}/live', 'getLive', {

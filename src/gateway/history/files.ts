@@ -46,7 +46,7 @@ const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
 
 const maxDownloadBytes = 5 * 1024 * 1024;
 
-/** First bytes of the images that a page may show: none of these formats has scripts. */
+/** First bytes of the images that a page may show; none of these formats can contain scripts. */
 const imageTypes: readonly (readonly [type: string, begin: RegExp])[] = [
   ['image/png', /^\x89PNG\r\n/],
   ['image/jpeg', /^\xff\xd8\xff/],
@@ -55,8 +55,8 @@ const imageTypes: readonly (readonly [type: string, begin: RegExp])[] = [
 ];
 
 /**
- * Headers of a file of an agent, which must never become a document of this origin: browsers store
- * it, and pages may show it as an image.
+ * Response headers for a file of a sandbox. The file must never open as a document of this origin:
+ * browsers save it, and pages may show it as an image.
  */
 function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, string>> {
   const begin = bytes.toString('latin1', 0, 16);
@@ -73,11 +73,11 @@ function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, s
 
 /** Reads of the files of one conversation, by absolute paths. */
 interface FileSource {
-  /** Paths relative to the folder. */
+  /** Paths of the files below the folder, relative to the folder. */
   files(path: string): Promise<readonly string[]>;
-  /** At most `maxDownloadBytes`; undefined where the last pause has stored no such file. */
+  /** Bytes of a file, up to `maxDownloadBytes`; undefined where the last pause has stored none. */
   bytes(path: string): Promise<Buffer | undefined>;
-  /** Undefined: no such file. */
+  /** The text of the file; undefined where there is no such file. */
   file(path: string): Promise<string | undefined>;
   changes(path: string): Promise<readonly GitChange[]>;
   diff(path: string): Promise<GitDiff>;
@@ -92,7 +92,6 @@ interface FileNeeds {
   readonly files: WorkspaceFiles;
 }
 
-/** The files of a conversation and their git status, from the sandbox. */
 export function fileRoutes(needs: FileNeeds): readonly Route[] {
   const ask = askingSource(needs);
   const common = { params: conversationParams, problems };
@@ -153,8 +152,8 @@ export function fileRoutes(needs: FileNeeds): readonly Route[] {
 }
 
 /**
- * Selects the source of an answer: the agent while the sandbox is RUNNING, and until a pause has
- * taken its snapshot, else the snapshot of the last pause.
+ * Answers a question about files from the agent while the sandbox is RUNNING, and until a pause has
+ * stored the snapshot; otherwise from the snapshot of the last pause.
  */
 function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
   return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
@@ -212,7 +211,7 @@ const agentSource = (
   diff: (path) => files.diff(endpoint, path, { signal }),
 });
 
-/** Converts a rejection of the agent, whose text is for the client. */
+/** Converts a refusal of the agent into a problem with the agent's text, which is for clients. */
 async function shown<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

@@ -43,17 +43,17 @@ export const historyProblems = [
   'archive-unavailable',
 ] as const;
 
-/** Maximum milliseconds of a read of an archive, from the request on. */
+/** Maximum duration of a read of an archive, including the wait for a permit. */
 const archiveTimeoutMs = 15_000;
 
-/** A call of the archive, in the state that the head names. */
+/** A read of an archive; `state` names the head and the files to read. */
 export type ArchiveCall<R> = (
   reader: HistoryReader,
   state: ArchiveState,
   signal: AbortSignal,
 ) => Promise<R>;
 
-/** Readers of the events of a conversation, by their location. */
+/** Functions that read the events of a conversation, by their source. */
 interface Ways<R> {
   readonly agent: (agent: Agent, left: AbortSignal, conversation: CachedConversation) => Promise<R>;
   readonly archive: (conversation: CachedConversation, left: AbortSignal) => Promise<R>;
@@ -66,15 +66,15 @@ interface HistoryReadsNeeds {
   readonly lookup: ResourceLookup;
   readonly client: KubeClient;
   readonly clock: Clock;
-  /** Semaphore of reads of archives, with shares for owners. */
+  /** Semaphore of reads of archives, with a limit for each owner. */
   readonly places: Shares;
-  /** Undefined: the gateway reads no archives. */
+  /** Undefined where the gateway reads no archives. */
   readonly archives: HistoryReader | undefined;
 }
 
 /**
  * The events of conversations: from the agent while the sandbox runs or stops, else from the
- * archive. `historySourceOf` decides which is asked first. Methods only throw problems.
+ * archive. `historySourceOf` selects the source. Methods throw only a `ProblemError`.
  */
 export class HistoryReads {
   readonly #needs: HistoryReadsNeeds;
@@ -83,14 +83,13 @@ export class HistoryReads {
     this.#needs = needs;
   }
 
-  /** Whether the gateway reads archives at all. */
   get readsArchives(): boolean {
     return this.#needs.archives !== undefined;
   }
 
   /**
-   * Reads the events of the conversation of a request, until the client disconnects. Where the
-   * agent no longer knows the conversation, the archive is read.
+   * Reads the events of the conversation that a request names, until the client disconnects. Falls
+   * back to the archive where the agent does not know the conversation.
    */
   async ofOwn<R>(call: AgentCall, ways: Ways<R>): Promise<R> {
     const { lookup } = this.#needs;
@@ -107,20 +106,19 @@ export class HistoryReads {
     }
     if (source === 'archive-disabled') throw noHistory(source);
     return untilLeft(call.response, async (left) => {
-      // A status without a head may be that of a backup, from before the first head, or from after
-      // an expiry, so the store is read anyway.
+      // `status.archive.head` may be missing after a restore, so the archive is read anyway.
       if (source !== 'agent') return ways.archive(conversation, left);
       try {
         const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
         return await ways.agent(agent, left, conversation);
       } catch (error) {
-        // The agent of a stopping sandbox may have ended by now.
+        // The agent of a stopping sandbox may have exited by now.
         const isOver = isUnknownToAgent(error) || (stops && isAgentLost(error));
         if (!isOver || !readsArchives || call.response.headersSent) throw error;
         try {
           return await ways.archive(conversation, left);
         } catch (archiveError) {
-          // Where the store has no archive either, the problem of the agent is more specific.
+          // Without an archive, the agent's error is thrown instead, because it is more specific.
           throw conversation.status?.archive?.head !== undefined || !isNoHistory(archiveError)
             ? archiveError
             : error;
@@ -130,10 +128,10 @@ export class HistoryReads {
   }
 
   /**
-   * Calls the archive of a conversation with a permit of its owner. The head of the cache may be
-   * outdated: where its objects are deleted, the Conversation is read once from the API server. Its
-   * status may be that of a backup: where its head does not exist, the newest head of the store is
-   * used.
+   * Reads the archive of a conversation with a permit of its owner. The cached
+   * `status.archive.head` may be outdated: where its objects are deleted, the Conversation is read
+   * once from the API server. A restored Conversation may name a head that does not exist: then the
+   * newest head in the object store is used.
    */
   async archive<R>(
     conversation: CachedConversation,
@@ -197,16 +195,13 @@ export interface HistoryFacts {
 
 type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
 
-/**
- * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
- * the start is not over. Pure.
- */
+/** The source of a conversation's events; `nowhere` while the start is not over. */
 export function historySourceOf(
   facts: HistoryFacts,
 ): 'agent' | 'archive' | 'nowhere' | 'archive-disabled' {
   const { start, phase, isStopping, readsArchives } = facts;
   if (!isStartOver(start)) return 'nowhere';
-  // The archive lacks the last events until the end of the stop.
+  // The archive lacks the last events until the sandbox has stopped.
   if (phase === 'RUNNING' || (isStopping && readsArchives)) return 'agent';
   return readsArchives ? 'archive' : 'archive-disabled';
 }
@@ -223,11 +218,11 @@ const details: Readonly<Record<NoHistory, string>> = {
 export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
   new ProblemError(code, details[code], { cause });
 
-/** Whether the archive of a conversation was read and does not exist. */
+/** Whether an error means that the conversation has no archive. */
 const isNoHistory = (error: unknown): boolean =>
   error instanceof ProblemError && Object.hasOwn(details, error.code);
 
-/** Also throws `gone` where the status names no head. */
+/** Reads the archive at the head in the status; throws `gone` where the status has no head. */
 async function readOnce<R>(
   archives: HistoryReader,
   { metadata, status }: Pick<Conversation | CachedConversation, 'metadata' | 'status'>,
@@ -241,7 +236,7 @@ async function readOnce<R>(
   return read(archives, { namespace, uid, head, files }, signal);
 }
 
-/** The conversation from the API server; 404 where it is deleted. */
+/** The conversation from the API server; throws 404 where the conversation is deleted. */
 async function storedConversation(
   client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
@@ -251,7 +246,7 @@ async function storedConversation(
   return stored;
 }
 
-/** The problem for any error of a read of an archive. */
+/** Converts an error of a read of an archive into a problem; returns other errors unchanged. */
 export function archiveProblem(error: unknown, left: AbortSignal): unknown {
   if (error instanceof ProblemError) return error;
   if (left.aborted) return unavailable(undefined, error);
@@ -277,7 +272,7 @@ interface ReadsNeeds {
   readonly clock: Clock;
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   readonly places: { readonly eventReads: Shares; readonly historyReads: Shares };
-  /** Undefined: the gateway reads no archives. */
+  /** Undefined where the gateway reads no archives. */
   readonly archives: HistoryReader | undefined;
   /** Maximum milliseconds until the first byte of an agent's response; 10,000 by default. */
   readonly firstByteMs: number | undefined;

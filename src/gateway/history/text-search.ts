@@ -74,20 +74,20 @@ const { get } = endpoints('conversations');
 
 /** Milliseconds after which a page ends, so that a client can show the results so far. */
 const pageMs = 500;
-/** Archives that are read at once: few at first, as a frequent text fills a page from them. */
+/** Concurrent reads of archives: few at first, because a frequent text soon fills a page. */
 const [minAtOnce, maxAtOnce] = [2, 16];
 
-/** Where a page ends: in a conversation, all of whose events from `before` on are searched. */
+/** The end of a page: in this conversation, all events from position `before` on are searched. */
 interface Place {
   readonly key: string;
   readonly id: string;
-  /** 0: the conversation is done; Infinity: its events are still to be searched. */
+  /** 0: all its events have been searched; Infinity: none has. */
   readonly before: number;
 }
 
 interface FoundItem {
   readonly item: Found;
-  /** `before` of a page that ends behind this item. */
+  /** The value of `before` for a page that ends after this item. */
   readonly rest: number;
 }
 
@@ -105,7 +105,6 @@ interface TextSearchNeeds {
   readonly places: { readonly textSearches: Shares };
 }
 
-/** Searches the titles, tags and events of an owner's conversations. */
 export function textSearchRoute(needs: TextSearchNeeds): Route {
   const { lookup, places } = needs;
   const newestFirst = new Derived((all: readonly CachedConversation[]) =>
@@ -141,9 +140,9 @@ export function textSearchRoute(needs: TextSearchNeeds): Route {
 }
 
 interface PageSearch {
-  /** Searches the records and the archived events of an owner's conversations. */
+  /** All conversations of the owner, newest first. */
   readonly all: readonly CachedConversation[];
-  /** The index of the first conversation to search; -1: there is none. */
+  /** Index in `all` of the first conversation to search; -1 without one. */
   readonly first: number;
   readonly from: Place | undefined;
   readonly query: TextQuery;
@@ -199,7 +198,7 @@ async function searchPage(
   };
 }
 
-/** The first `room` items alone. */
+/** The search result with only the first `room` items. */
 function shortenedTo(room: number, searched: Searched): Searched {
   const last = searched.found[room - 1];
   if (last === undefined || searched.found.length === room) return searched;
@@ -208,15 +207,15 @@ function shortenedTo(room: number, searched: Searched): Searched {
 
 interface OneSearch {
   readonly query: TextQuery;
-  /** Items from which the search ends. */
+  /** Number of items at which the search ends. */
   readonly room: number;
-  /** Events from this position on are searched, and the record too; undefined: nothing is. */
+  /** Events from this position on are searched already; undefined for a new conversation. */
   readonly before: number | undefined;
   readonly isLate: () => boolean;
   readonly left: AbortSignal;
 }
 
-/** Searches one conversation, at least a part of it. */
+/** Searches at least a part of a conversation; ends at `room` items, or when `isLate` holds. */
 async function searchOne(
   history: HistoryReads,
   conversation: CachedConversation,
@@ -258,7 +257,7 @@ const eventItem = ({ id, kind, timestamp, snippet }: FoundEvent): FoundPlace => 
   snippet: shown(snippet),
 });
 
-/** Without the characters that change the direction of text. */
+/** The snippet without characters that change the direction of text. */
 const shown = (snippet: string): string => plainText(snippet, snippet.length);
 
 /** The first match in the record of a conversation. */
@@ -282,12 +281,12 @@ function foundInRecord(conversation: CachedConversation, query: TextQuery): Foun
   return undefined;
 }
 
-/** Whether the archive has all events of a conversation; one whose start has failed has none. */
+/** Whether the archive has all events. A conversation whose start has failed has no events. */
 const hasAllEvents = (conversation: CachedConversation): boolean =>
   findCondition(conversation.status?.conditions, 'Archived')?.reason === 'Complete' ||
   (startStatusOf(conversation) === 'ERROR' && conversation.status?.archive === undefined);
 
-/** Whether an archive is unreadable or empty, so that the search continues with others. */
+/** Whether an archive is unreadable or empty, so that the search continues with the others. */
 const isUnreadable = (error: unknown): boolean =>
   error instanceof ProblemError &&
   (error.code === 'archive-empty' ||
@@ -311,6 +310,6 @@ function placeOf(order: string, pageId: string | undefined): Place | undefined {
   return { key: position.key, id, before: Number(before) };
 }
 
-/** Whether a conversation is still to be searched, in the order of creation, the newest first. */
+/** Whether a conversation comes after the end of the previous page, in the order newest first. */
 const isBehind = ({ key, id }: Position, from: Place): boolean =>
   key < from.key || (key === from.key && (id < from.id || (id === from.id && from.before > 0)));

@@ -6,8 +6,8 @@ import { maxSecretBytes, secretName } from '../../resources/owner-settings.ts';
 import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 
 /**
- * owner/name, or a path of groups. Git would interpret a segment of dots, or one with a leading
- * dash, differently.
+ * A repository as owner/name, or with a path of groups. Segments of dots, and segments with a
+ * leading dash, are rejected, because git would interpret them in another way.
  */
 export const repository = () =>
   z
@@ -25,7 +25,7 @@ export const branch = () =>
     .max(maxBranchNameLength)
     .regex(branchNamePattern, 'must be the name of a branch');
 
-/** A valid value of an environment variable. No message repeats the value. */
+/** A valid value of an environment variable. No error message contains the value. */
 export const secretValue = () =>
   z
     .string()
@@ -40,8 +40,6 @@ export const secretValue = () =>
 export const secretNameField = () =>
   secretName().describe('Letters, digits and underscores, without a digit at its begin.');
 
-/** Building blocks of the schemas of requests. */
-
 /** An optional field of a body; null is the same as absent. */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema
@@ -50,8 +48,8 @@ export const optional = <T extends z.ZodType>(schema: T) =>
     .optional();
 
 /**
- * A field that published clients send and that this service ignores: known by its name, so that the
- * client is not refused, and always undefined.
+ * A field that published clients send and that the service ignores. The schema names the field, so
+ * that the request is accepted; the value is always undefined.
  */
 export const unused = (description: string) =>
   z
@@ -60,7 +58,7 @@ export const unused = (description: string) =>
     .optional()
     .describe(`Accepted and not used: ${description}`);
 
-/** The same for a parameter. */
+/** A query parameter that published clients send and that the service ignores. */
 export const unusedParameter = (description: string) =>
   z.string().optional().describe(`Accepted and not used: ${description}`);
 
@@ -79,13 +77,13 @@ export const uuid = () =>
 const wellFormed = (maxLength: number) =>
   z
     .string()
-    // A text that is too long is rejected for its length only.
+    // `abort` skips the further checks of a text that is too long.
     .max(maxLength, { abort: true })
     .refine((text) => text.isWellFormed(), 'must not have halves of surrogate pairs');
 
 /**
- * Name that programs compare. Control characters, which terminals interpret, and characters that
- * change the direction of text are rejected; white space is allowed.
+ * A name that programs compare. Control characters, which terminals interpret, and characters that
+ * change the direction of text are rejected. White space is allowed.
  */
 export const label = (maxLength: number) =>
   wellFormed(maxLength).refine(
@@ -93,11 +91,11 @@ export const label = (maxLength: number) =>
     'must not have control characters or characters that change the direction of text',
   );
 
-/** Text for people in tables and on terminals, without the characters that a label rejects. */
+/** Text for people. The characters that `label` rejects are removed. */
 export const shownText = (maxLength: number) =>
   wellFormed(maxLength).transform((text) => plainText(text, maxLength));
 
-/** The same text, trimmed. Rejected where only white space is in it. */
+/** The same as `shownText`, but trimmed. A text of white space alone is rejected. */
 export const shownName = (maxLength: number) =>
   wellFormed(maxLength)
     .min(1, empty)
@@ -114,7 +112,6 @@ export const repeated = <T extends z.ZodType<unknown, string>>(item: T) =>
     .min(1)
     .meta({ maxItems: maxIds });
 
-/** Throws 400 for too many ids in one request. */
 export function refuseTooMany(ids: readonly string[]): void {
   if (ids.length > maxIds)
     throw new ProblemError(
@@ -142,10 +139,7 @@ export const paging = {
 const dateTime =
   /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<offset>Z|[+ -]\d\d:?\d\d)?)?$/i;
 
-/**
- * The milliseconds of an ISO 8601 time in a query, where a plus sign may have become a space. A
- * time without an offset is UTC.
- */
+/** Milliseconds of an ISO 8601 time, UTC by default. In a query, a plus may have become a space. */
 function parseTime(text: string): number {
   const match = dateTime.exec(text);
   if (match === null) return Number.NaN;
@@ -156,7 +150,7 @@ function parseTime(text: string): number {
   );
 }
 
-/** A time that is forwarded unchanged. */
+/** An ISO 8601 time whose text is forwarded unchanged. */
 export const timeText = () =>
   z
     .string()

@@ -15,14 +15,14 @@ declare module 'express-serve-static-core' {
   interface Locals {
     requestId: string;
     route?: Route;
-    /** The pattern of the path, also where no route has the method. */
+    /** Pattern of the path of the request; set even where no route has the method. */
     pattern?: string | undefined;
     principal?: Principal;
-    /** The API keys that the request depends on: by its API key, session or session key. */
+    /** The chain of the API key behind the request's API key, browser session or session key. */
     chain?: KeyChain;
     /** Owner of the API key, or of the sandbox whose session key the request has. */
     owner?: string;
-    /** Subject of a write, for the audit log. */
+    /** Name of the object that a write changes, for the audit log. */
     target?: string;
     /** Releases the permits of the request. */
     leave?: () => void;
@@ -32,8 +32,8 @@ declare module 'express-serve-static-core' {
 }
 
 /**
- * Result of a handler: JSON to send, also as text, a plain text, or the number of bytes that the
- * handler has already sent; `sent` where these bytes do not count.
+ * Result of a handler: the JSON or text to send, or the number of bytes that the handler has
+ * already sent. `sent` means that these bytes do not count.
  */
 export type HandlerResult =
   | { readonly status?: number; readonly json: unknown }
@@ -45,13 +45,13 @@ export type HandlerResult =
 /** Description of an endpoint, the source of the router and the OpenAPI document. */
 interface Description {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** The path in the form of OpenAPI: /api/v1/sandboxes/{id}. */
+  /** Path in the form of OpenAPI, such as /api/v1/sandboxes/{id}. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly responses: Readonly<Record<number, z.ZodType>>;
-  /** Problems of this endpoint, besides those of every endpoint of its kind. */
+  /** Problems of this endpoint, in addition to those of all endpoints of its kind. */
   readonly problems?: readonly ProblemCode[];
   /**
    * Scope that a key needs, or `any`: every key opens the route. By default `read` for GET, and
@@ -62,8 +62,8 @@ interface Description {
   /** Successful responses may have a Link to the next page. */
   readonly hasNextLink?: true;
   /**
-   * Maximum length of a body that is forwarded, instead of the usual one, and without the rate
-   * limit for stored bodies.
+   * Maximum bytes of a body that is forwarded to an agent. The general maximum, and the rate limit
+   * for stored bodies, do not apply to such a body.
    */
   readonly maxForwardedBytes?: number;
   /** Media type of a success; JSON by default. */
@@ -114,7 +114,7 @@ export interface Call<P, Q, B, H> {
   readonly headers: H;
   readonly body: B;
   readonly response: Response;
-  /** Names the subject of a write, for the audit log. */
+  /** Records the name of the object that a write changes, for the audit log. */
   readonly about: (target: string) => void;
 }
 
@@ -141,7 +141,7 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
         principal,
         reader,
         owner: principal.owner,
-        // Undefined exactly where the route has no schema for it, as P, Q, H and B then say.
+        // Each value is undefined only where the route has no schema for it, as its type then says.
         params: valid.params as P,
         query: valid.query as Q,
         headers: valid.headers as H,
@@ -174,7 +174,7 @@ const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
       { params: definition.params },
       { params: request.params, query, headers: {}, body: {} },
     );
-    // The schema exists, so its result does.
+    // `params` is defined, because the schema is.
     return definition.handle({ owner: principal?.owner, params: params as P, response });
   },
 });
@@ -182,8 +182,8 @@ const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
 type Definition<T> = Omit<T, 'method' | 'path' | 'operationId' | 'tag'>;
 
 /**
- * Creates the endpoints of one tag of the OpenAPI document. Each begins with its path and its
- * `operationId`. Those of `getOpen` and `postOpen` need no API key; those of `getInSession` also
+ * Functions that create the endpoints of one OpenAPI tag from a path, an `operationId` and a
+ * definition. Endpoints of `getOpen` and `postOpen` need no API key; those of `getInSession` also
  * accept the session key of a sandbox.
  */
 export function endpoints(tag: string) {
@@ -230,7 +230,7 @@ export type OwnCall = Pick<
   'owner' | 'params' | 'about'
 >;
 
-/** Names the object for the audit log; 404 unless it exists and is the owner's. */
+/** Records the name of the object for the audit log. Throws 404 where the object is undefined. */
 function found<T extends KubeObject>(
   what: 'conversation' | 'sandbox',
   object: T | undefined,

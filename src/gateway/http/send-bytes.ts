@@ -12,7 +12,7 @@ import { type ProblemError } from '../errors/problem-error.ts';
 import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
 import { isWellFormedKey } from '../auth/key.ts';
 
-/** Printable characters that neither a log nor a header can misinterpret. */
+/** Printable characters that are safe in logs and in headers. */
 const saneId = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /**
@@ -28,7 +28,7 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
 
 type Problem = ProblemError | Refusal;
 
-/** A problem response, as every part of the service sends it. */
+/** The response to send for a problem. */
 function responseWith(failure: Problem, requestId: string): ErrorResponse {
   const problem = toProblem(failure);
   return {
@@ -51,7 +51,7 @@ export const sendProblem = (response: ServerResponse, problem: Problem, requestI
 export const refuseConnection = (socket: Duplex, problem: Problem, requestId: string): void =>
   refuse(socket, responseWith(problem, requestId));
 
-/** Responds to a request that the HTTP server rejects before any stage. */
+/** The response to a request that the HTTP server rejects before the first stage. */
 export const refusedResponse = (
   refusal: Refusal,
   request: IncomingMessage | undefined,
@@ -68,20 +68,17 @@ export function sendBytes(
   return 'sent';
 }
 
-/** Entity tags of bodies, each of which is created once and kept by its sender. */
+/** Entity tags by body. Many requests get the same Buffer, so its tag is computed once. */
 const tags = new WeakMap<Buffer, string>();
 
-/** A strong tag: the two encodings of a file have different bytes, and so different tags. */
+/** A strong tag: the plain and the compressed form of a file have different tags. */
 function tagOf(body: Buffer): string {
   const tag = tags.get(body) ?? `"${createHash('sha256').update(body).digest('base64url')}"`;
   tags.set(body, tag);
   return tag;
 }
 
-/**
- * Sends a body that is the same for all requests, with its entity tag. A client whose
- * `If-None-Match` has the tag gets 304.
- */
+/** Sends a body that is the same for all requests; 304 where `If-None-Match` has its entity tag. */
 export function sendStatic(
   response: Response,
   headers: Readonly<Record<string, string>>,
@@ -89,7 +86,7 @@ export function sendStatic(
 ): 'sent' {
   response.set({ ...headers, etag: tagOf(body) });
   if (!response.req.fresh) return sendBytes(response, {}, body);
-  // These describe a body that is absent.
+  // These headers describe a body, which a 304 does not have.
   response.removeHeader('content-type');
   response.removeHeader('content-encoding');
   response.status(304).end();

@@ -36,11 +36,10 @@ export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().describe('The key itself. It is shown only now.'),
 });
 
-/** An unreadable time, written with kubectl, is shown as none; authentication treats it as past. */
+/** Null for an unreadable time, as kubectl may write it. Authentication treats it as past. */
 const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 
-/** The record of a key, without its hash. */
 const presentApiKey = ({ metadata, spec, status }: ApiKey): ApiKeyRecord => ({
   id: metadata.name,
   name: spec.description ?? metadata.name,
@@ -59,15 +58,15 @@ const path = 'body.expires_at';
 
 interface NewKeyLimits {
   readonly chain: Principal['chain'];
-  /** Maximum lifetime of a key that is made over REST; undefined: none. */
+  /** Maximum lifetime of a key that is created over REST; undefined without a maximum. */
   readonly maxLifetimeMs: number | undefined;
   readonly nowMs: number;
 }
 
 /**
- * Expiry of a new key in milliseconds; undefined: never. A key that is made over REST never
- * outlives the key that makes it, nor the maximum lifetime. Throws 422 that names the field for a
- * time beyond these, and takes the earlier one where no time is given.
+ * Expiration time of a new key in milliseconds; undefined means never. A key that is created over
+ * REST never outlives its issuer, nor `maxLifetimeMs`. Throws 422 for a later time or a time in the
+ * past; the default is the earlier of the two limits.
  */
 function expiryOfNewKey(
   wanted: number | undefined,
@@ -104,7 +103,7 @@ const base = '/api/keys';
 const { get, post, remove } = endpoints('account');
 /** Maximum keys of one owner, so that a list of them needs no pages. */
 const maxKeys = 100;
-/** Means every owner, in place of a name. No owner has this name. */
+/** Value of the query parameter `owner` that means every owner. No owner has this name. */
 const everyOwner = '*';
 
 export const keyRequestSchema = z.strictObject({
@@ -241,16 +240,16 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
   }),
 ];
 
-/** Also names the owner, because an admin's request may be about the key of another owner. */
+/** The key as the audit log names it, with its owner: an admin may change another owner's key. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
 
-/** Omits keys with a deleted maker: they open nothing, and Kubernetes is about to delete them. */
+/** Omits keys with a deleted issuer: such keys are invalid, and Kubernetes deletes them soon. */
 const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
   (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
     (key) => !ring.isOrphan(key),
   );
 
-/** Throws 403 where the wish exceeds the owner and role of a key that is not an admin's. */
+/** The owner of the new key. Throws 403 where a user asks for another owner or the role admin. */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
   if (role !== 'admin' && wish.role === 'admin') throw onlyAdmin('make another one');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner)
@@ -273,8 +272,8 @@ const keySchema = z.object({
 });
 
 /**
- * The account of a key. There is no `org_id`: a client that gets one switches to it, and away from
- * the page it was opened on.
+ * Endpoints about the account of a key. The responses have no `org_id`: a client that gets one
+ * switches to that organization, and leaves the page that it shows.
  */
 export const accountRoutes: readonly Route[] = [
   get('/api/v1/users/me', 'getUser', {

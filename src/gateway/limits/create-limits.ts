@@ -49,7 +49,7 @@ export function createLimits(
     scheduler,
     rateLimits,
     currentOwner,
-    /** The API server's client for requests. */
+    /** Client of the API server for the requests of owners. */
     client: fairClient({
       client: options.client,
       owner: () => currentOwner.getStore(),
@@ -86,7 +86,7 @@ export function createLimits(
 
 interface FairClientOptions {
   readonly client: KubeClient;
-  /** The owner of the request behind a call; undefined: the gateway's own, which does not wait. */
+  /** Owner of a call's request; undefined for the gateway's own calls, which never wait. */
   readonly owner: () => string | undefined;
   /** Size of a stored conversation in bytes; 0 where that is unknown. */
   readonly bytesOf: (conversationName: string) => number;
@@ -96,17 +96,17 @@ interface FairClientOptions {
   readonly places: Shares;
 }
 
-/** Bytes of an object that cost its call one more permit, because such calls last longer. */
+/** Bytes of an object for which its call takes one more permit, because such calls last longer. */
 const bytesPerPlace = 256 * 1024;
 /** Maximum permits of one call. */
 const maxPlaces = 6;
-/** Cost of any response, in bytes. */
+/** Bytes that every call costs its owner, in addition to the bytes of a known object. */
 const smallResponseBytes = 32 * 1024;
 
 /**
- * The API server's client for the requests of owners. The client has few connections, and a call
- * that waits for one delays all later calls. Owners are served round robin here, so that the
- * requests of an owner with many calls wait for each other.
+ * A client of the API server for the requests of owners. The client has few connections, and a call
+ * that waits for a connection delays all later calls. Owners are served round robin, so that an
+ * owner with many calls only delays its own calls.
  */
 function fairClient({
   client,
@@ -130,7 +130,7 @@ function fairClient({
             ? textLengthOf(call.object)
             : 0;
       if (!isWrite) rateLimits.read(owner, bytes);
-      // A created object came in a body, which counts already.
+      // The size of a created object counts already, as the body of the request.
       else if (name !== undefined) {
         rateLimits.written(owner, bytes);
         scheduler.chargeBytes(owner, bytes);
@@ -142,7 +142,7 @@ function fairClient({
       } finally {
         release();
         scheduler.chargeBytes(owner, smallResponseBytes);
-        // The response has the object again.
+        // A read object counts twice, because the response to the client contains it again.
         if (!isWrite) scheduler.chargeBytes(owner, 2 * bytes);
       }
     },

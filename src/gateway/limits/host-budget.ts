@@ -8,10 +8,10 @@ import type { HourlyUse, HourlyUses } from '../../resources/conversation-status.
 import { conversations } from '../../resources/conversation.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 
-/** Maximum requests at once; as many more are refilled evenly within an hour. */
+/** Sizes of the token buckets: the maximum burst, which is also the number of requests an hour. */
 export interface HostBudgetSize {
   readonly perOwner: number;
-  /** Absent: the requests are those of no sandbox. */
+  /** Absent where no sandbox makes the requests. */
   readonly perSandbox?: number;
 }
 
@@ -20,9 +20,8 @@ const hourSeconds = 3_600;
 const maxNames = 20_000;
 
 /**
- * Hourly limits of this process for the requests of each sandbox and each owner to git hosts. Hosts
- * limit the requests of a credential, so the requests of one sandbox reduce what is left for its
- * owner's others.
+ * Hourly limits of this process on the requests of each sandbox and each owner to git hosts. Git
+ * hosts limit the requests of a credential, which all sandboxes of an owner share.
  */
 export class HostBudget {
   readonly #owners: TokenBuckets;
@@ -62,7 +61,7 @@ function check({ allowed, retryAfterMs }: ReturnType<TokenBuckets['take']>, subj
 
 const hourMs = 3_600_000;
 
-/** The use in the hour of this time. */
+/** The use in the hour that contains `nowMs`. */
 function usePresent(use: HourlyUse, nowMs: number): HourlyUse {
   const beganMs = Date.parse(use.startTime);
   const hours = Math.floor((nowMs - beganMs) / hourMs);
@@ -74,8 +73,8 @@ function usePresent(use: HourlyUse, nowMs: number): HourlyUse {
 }
 
 /**
- * The use after one more action; undefined beyond the maximum. The previous hour counts with the
- * share that the last 60 minutes overlap with it, so that two neighbouring hours do not add up to
+ * The use after one more action; undefined above the maximum. The previous hour counts in
+ * proportion to its overlap with the last 60 minutes, so that two successive hours do not add up to
  * twice the maximum.
  */
 export function countedUse(
@@ -91,8 +90,8 @@ export function countedUse(
 }
 
 /**
- * Counts the actions of a conversation at git hosts by the hour. The count is in the status of the
- * conversation, so that replicas and new sandboxes share it.
+ * Limits the actions of a conversation at git hosts by the hour. The count is in the status of the
+ * Conversation, so that all replicas and new sandboxes share it.
  */
 export class HourlyLimit {
   readonly #client: KubeClient;
@@ -110,8 +109,8 @@ export class HourlyLimit {
   }
 
   /**
-   * Counts one more action; false, without a count, at the maximum of the hour. Rejects where the
-   * count can't be stored: the action must not happen then.
+   * Counts one action. Resolves with false, and counts nothing, at the maximum of the hour. Rejects
+   * when the count can not be stored: the action must not happen then.
    */
   take(
     { metadata: { namespace, name, uid } }: Pick<CachedConversation, 'metadata'>,

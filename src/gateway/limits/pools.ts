@@ -6,16 +6,16 @@ import type { ProblemCode } from '../errors/catalogue.ts';
 export interface PoolSize {
   /** Maximum units in use at once. */
   readonly total: number;
-  /** Maximum units of one owner; below 1: that share of the total. */
+  /** Maximum units of one owner; a value below 1 is a fraction of the total. */
   readonly perOwner: number;
   /** Maximum units of one sandbox, or of one API key; absent: no limit. */
   readonly perSandbox?: number;
-  /** Maximum time in the queue, and maximum waiters; absent: nothing waits. */
+  /** Maximum time in the queue, and maximum requests in the queue; absent where nothing waits. */
   readonly queue?: { readonly maxMs: number; readonly total: number; readonly perOwner: number };
 }
 
 interface Pool extends PoolSize {
-  /** The units in plural and lower case, for messages of rejections. */
+  /** Name of the units in plural and lower case, for error messages. */
   readonly what: string;
   readonly codes?: Partial<Codes>;
   readonly retryAfterSeconds?: number;
@@ -39,11 +39,11 @@ const mebibyte = 1_048_576;
 const connections = { total: 'too-many-connections', sandbox: 'too-many-connections' } as const;
 
 /**
- * Every semaphore that owners share in one gateway. An owner whose work is slow fills its own share
- * and no more. `gateway.limits` of the chart sets the totals without a limit here.
+ * Every semaphore of one gateway. An owner with slow requests only uses up its own `perOwner`. The
+ * Helm values `gateway.limits` set the totals that are Infinity here.
  */
 const pools = {
-  // Clients
+  // Limits on clients
   connections: {
     what: 'connections',
     total: Infinity,
@@ -52,9 +52,9 @@ const pools = {
     codes: { sandbox: 'too-many-connections' },
   },
   requests: { what: 'requests', total: Infinity, perOwner: quarter },
-  /** Three quarters of the requests. */
+  /** `createLimits` sets the total to three quarters of the total of `requests`. */
   writes: { what: 'writes', total: Infinity, perOwner: quarter },
-  /** While a body is parsed, checked and stored, it takes some eight times its bytes. */
+  /** Bytes of bodies. Until a body is stored, it takes some eight times its bytes in memory. */
   bodyBytes: {
     what: 'large requests',
     total: 32 * mebibyte,
@@ -62,7 +62,7 @@ const pools = {
     queue: queue(10_000, 1024, 256),
   },
   startStreams: { what: 'streams', total: 2000, perOwner: 250 },
-  /** `perSandbox`: of one API key. */
+  /** Here `perSandbox` is the maximum of one API key. */
   liveStreams: {
     what: 'live streams',
     total: 2000,
@@ -70,9 +70,9 @@ const pools = {
     perSandbox: 100,
     codes: { sandbox: 'share-exceeded' },
   },
-  /** Each snapshot has a part in memory. Every open stream may wait for as long as it is open. */
+  /** Each snapshot has a part in memory. A stream may wait for its snapshot without a timeout. */
   snapshots: { what: 'snapshots', total: 32, perOwner: 4, queue: queue(Infinity, 2000, 250) },
-  /** Long lists that are sent task by task: each holds a few tasks of up to 1.5 MiB. */
+  /** Long lists that are sent task by task; each has a few tasks of up to 1.5 MiB in memory. */
   taskLists: {
     what: 'long lists of start tasks',
     total: 12,
@@ -80,7 +80,7 @@ const pools = {
     retryAfterSeconds: 2,
     queue: queue(20_000, 256, 32),
   },
-  // The API server: fewer permits than its connections, so that the gateway's own calls find one
+  // The total is below the number of connections, which leaves some for the gateway's own calls.
   apiCalls: {
     what: 'calls to the API server',
     total: 12,
@@ -88,7 +88,7 @@ const pools = {
     queue: queue(10_000, 4096, 1024),
   },
   startTexts: { what: 'start requests', total: 8, perOwner: 4, queue: queue(10_000, 1024, 256) },
-  // Agents
+  // Limits on requests to agents
   agentRequests: {
     what: 'requests and WebSockets to agents',
     total: 10_000,
@@ -96,7 +96,7 @@ const pools = {
     perSandbox: 256,
     codes: connections,
   },
-  /** Clients without a key are unknown, and use nothing of the owners' share. */
+  /** Requests without a key have no owner, so they have permits of their own. */
   keylessAgentRequests: {
     what: 'requests and WebSockets to agents',
     total: 1250,
@@ -119,14 +119,14 @@ const pools = {
     perSandbox: 4,
     queue: queue(5_000, 512, 128),
   },
-  // Archives
+  // Limits on reads of archives
   historyReads: {
     what: 'reads of archived events',
     total: 64,
     perOwner: 16,
     queue: queue(5_000, 512, 128),
   },
-  /** A client only asks for the next page after one; searches share the processor. */
+  /** Searches share the CPU. A client requests one page after the other. */
   textSearches: {
     what: 'searches',
     total: 2,
@@ -136,7 +136,7 @@ const pools = {
   },
   /** Each download has a part of a history in memory, and a record of each of its events. */
   downloads: { what: 'downloads', total: 8, perOwner: 2, retryAfterSeconds: 10 },
-  // Git hosts
+  // Limits on requests to git hosts
   clones: {
     what: 'clones',
     total: 128,
@@ -156,9 +156,9 @@ const pools = {
     codes: connections,
     queue: queue(600_000, 500, 100),
   },
-  /** A semaphore for each host. */
+  /** Each git host has a semaphore of this size. */
   hostReads: { what: 'reads of git hosts', total: 8, perOwner: 4, queue: queue(10_000, 512, 128) },
-  /** Pull requests: each makes a few requests to the API of a host. */
+  /** Requests for pull requests; each makes a few calls to the API of a git host. */
   hostCalls: { what: 'calls to git hosts', total: 16, perOwner: 4, queue: queue(10_000, 512, 64) },
   /** Reads of the states of pull requests, which no client waits for. */
   hostStates: {
@@ -183,7 +183,7 @@ const texts: Readonly<Record<Code, (what: string) => string>> = {
 
 export const sizeOf = <Name extends PoolName>(name: Name): (typeof pools)[Name] => pools[name];
 
-/** @param changes Sizes that replace those of the table. */
+/** @param changes Sizes that replace those in `pools`. */
 export function newPool(name: PoolName, clock: Clock, changes: Partial<PoolSize> = {}): Shares {
   const pool: Pool = { ...pools[name], ...changes };
   const { what, codes, retryAfterSeconds = 1, endsConnection = false } = pool;

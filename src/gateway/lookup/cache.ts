@@ -17,8 +17,8 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 
 /**
- * Caches a value that derives from an object alone. Objects and arrays of a store never change, so
- * the value stays right; the garbage collector removes it together with the object.
+ * Caches a value that derives only from an object or array of a store. Objects and arrays of a
+ * store never change, so the value stays valid; the garbage collector removes both together.
  */
 export class Derived<S extends WeakKey, R extends WeakKey | string> {
   readonly #make: (source: S) => R;
@@ -42,7 +42,7 @@ export type Cache<T extends KubeObject> = Pick<
   'store' | 'addHandler' | 'hasSynced'
 >;
 
-/** A cache with its age. */
+/** A cache that also reports how recent its objects are. */
 export type FreshCache<T extends KubeObject> = Cache<T> &
   Pick<Reflector<KubeObject, T>, 'freshness'>;
 
@@ -56,8 +56,8 @@ export interface Caches {
 }
 
 /**
- * Caches of kinds that only the overview of the service shows. The gateway is ready without them:
- * where it may not read a kind, the overview says so, and everything else works.
+ * Caches of kinds that only the overview on the page /operate shows. The gateway is ready without
+ * them: where RBAC forbids a kind, the overview says so, and everything else works.
  */
 export interface ServiceCaches {
   readonly pools: FreshCache<SandboxPool>;
@@ -65,7 +65,7 @@ export interface ServiceCaches {
   readonly leases?: FreshCache<Lease>;
 }
 
-/** Index values contain the namespace, since a cache may span all of them. */
+/** An index value with its namespace, because a cache may span all namespaces. */
 export const inNamespace = (namespace: string | undefined, value: string): string =>
   `${namespace ?? ''}/${value}`;
 
@@ -73,7 +73,7 @@ export const inNamespace = (namespace: string | undefined, value: string): strin
 export const gatewayIndexers = {
   conversations: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
-    // Conversations whose name is their id are found by name, and need no entry.
+    // Conversations whose name is their id are found by name, and need no entry in this index.
     restId: (conversation) => {
       const { namespace, name } = conversation.metadata;
       const id = conversationIdOf(conversation);

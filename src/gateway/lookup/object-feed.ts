@@ -2,7 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { isNewerVersion, type KubeObject } from '@conversation-operator/kube/object';
 import type { Cache } from './cache.ts';
 
-/** Listeners by name, without memory for names without listeners. */
+/** Listeners by name. A name without listeners takes no memory. */
 export class Listeners<Event = void> {
   readonly #byName = new Map<string, Set<(event: Event) => void>>();
 
@@ -83,16 +83,14 @@ export class ObjectFeed<T extends KubeObject> {
     return this.#listeners.size;
   }
 
-  /** Adds a listener for later changes, not the current state. Returns the removal function. */
+  /** Adds a listener for later changes only. Returns a function that removes the listener. */
   on(name: string, listener: Listener<T>): () => void {
     return this.#listeners.on(name, listener);
   }
 
   /**
-   * Waits at most `timeoutMs` until the cache shows a write, so that its writer reads its own
-   * write.
-   * @returns The object in the cache; undefined where the cache has none, or after the
-   * timeout.
+   * Waits at most `timeoutMs` until `holds` accepts the object in the cache. Resolves with the
+   * object; with undefined after the timeout, and where the object does not exist.
    */
   settled(
     name: string,
@@ -107,8 +105,8 @@ export class ObjectFeed<T extends KubeObject> {
   }
 
   /**
-   * Waits until the cache shows the object of a write, or a newer version. Resolves at once where
-   * the cache has no such object.
+   * Waits at most 500 ms until the cache shows a written object or a newer version of it. Does not
+   * wait where the cache has no such object.
    */
   async shows(written: T): Promise<void> {
     await this.settled(

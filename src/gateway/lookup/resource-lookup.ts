@@ -17,31 +17,28 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import { inNamespace, type Cache, type Caches, type gatewayIndexers, Derived } from './cache.ts';
 
-/** A DNS-1123 subdomain, the only form of names, and the only text in the API server's URLs. */
+/** A DNS-1123 subdomain. Only a name of this form becomes part of a URL of the API server. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
-/** Maximum concurrent direct reads of one request. */
+/** Maximum concurrent reads from the API server for one request. */
 const maxParallelReads = 8;
 
 interface Owned extends KubeObject {
   readonly spec: { readonly owner: string };
 }
 
-/**
- * Conversations and sandboxes of the same owners, including those being deleted, which may still
- * have a pod.
- */
+/** Conversations and sandboxes, including those being deleted, which may still have a pod. */
 export interface Holdings {
   readonly conversations: readonly CachedConversation[];
   readonly sandboxes: readonly Sandbox[];
 }
 
 /**
- * The resources of one namespace as their owners see them: for clients an object that is being
- * deleted does not exist, so that a deletion shows at once. Responses come from the caches; a
- * single object that the cache does not show to be the owner's is read once from the API server
- * before it counts as unknown, because the cache may lag. An object of another owner takes the same
- * path as a missing one, so not even the duration distinguishes them.
+ * The resources of one namespace as their owners see them. An object that is being deleted counts
+ * as missing, so that a deletion shows at once. Results come from the caches. A single object that
+ * the cache does not show as the owner's is read once from the API server, because the cache may
+ * lag. An object of another owner takes the same path as a missing one, so that not even the
+ * duration distinguishes them.
  */
 export class ResourceLookup {
   readonly #client: KubeClient;
@@ -92,8 +89,8 @@ export class ResourceLookup {
   }
 
   /**
-   * The sandbox that a conversation has started in. Where the cache lacks it and the operator does
-   * not report that it is deleted, the API server is asked: one cache may lag behind the other.
+   * The sandbox in which a conversation was started. Where the cache lacks it, and the status does
+   * not report it as MISSING, the API server is asked: one cache may lag behind the other.
    */
   async sandboxOf(conversation: CachedConversation): Promise<Sandbox | undefined> {
     const { sandboxName, sandboxStatus } = conversation.status ?? {};
@@ -105,25 +102,25 @@ export class ResourceLookup {
     return stored !== undefined && isInSandbox(conversation, stored) ? stored : undefined;
   }
 
-  /** The sandbox of a conversation, from the cache only; never another one of its name. */
+  /** The cached sandbox of a conversation, and never a newer sandbox of the same name. */
   sandboxIn(conversation: CachedConversation): Sandbox | undefined {
     const named = this.sandboxNamed(conversation.status?.sandboxName);
     return named !== undefined && isInSandbox(conversation, named) ? named : undefined;
   }
 
-  /** The sandbox of a name, of any owner, from the cache only. */
+  /** The cached sandbox with this name, of any owner. */
   sandboxNamed(name: string | undefined): Sandbox | undefined {
     return name === undefined ? undefined : this.#caches.sandboxes.store.get(this.#namespace, name);
   }
 
-  /** The conversation of a resource name, of any owner, from the cache only. */
+  /** The cached conversation with this resource name, of any owner. */
   cachedConversation(name: string | undefined): CachedConversation | undefined {
     return name === undefined
       ? undefined
       : this.#caches.conversations.store.get(this.#namespace, name);
   }
 
-  /** The conversations of any owner whose status names this sandbox, from the cache only. */
+  /** The cached conversations, of any owner, whose status names this sandbox. */
   conversationsNaming(sandboxName: string): readonly CachedConversation[] {
     return this.#conversationsBy('sandboxName', sandboxName);
   }
@@ -142,7 +139,7 @@ export class ResourceLookup {
     return this.#here(this.#caches.apiKeys.store.list()).filter(isLive);
   }
 
-  /** Returns the same array of several objects as long as nothing in it has changed. */
+  /** Returns the same array, if it has several objects, until one of them changes. */
   conversationsOf(owner: string): readonly CachedConversation[] {
     return this.#liveConversations.of(this.#conversationsBy('owner', owner));
   }
@@ -151,7 +148,7 @@ export class ResourceLookup {
     return this.#of(this.#caches.sandboxes, owner).filter(isLive);
   }
 
-  /** Returns the same array of several objects as long as nothing in it has changed. */
+  /** Returns the same array, if it has several objects, until one of them changes. */
   quotas(): readonly ConversationQuota[] {
     return this.#quotas.of(this.#caches.quotas.store.list());
   }
@@ -198,7 +195,7 @@ export class ResourceLookup {
     return cache.store.byIndex('owner', inNamespace(this.#namespace, owner));
   }
 
-  /** A cache may span all namespaces. */
+  /** The objects in this namespace, because a cache may span all namespaces. */
   #here<T extends KubeObject>(objects: readonly T[]): readonly T[] {
     return objects.filter(({ metadata }) => metadata.namespace === this.#namespace);
   }
@@ -221,11 +218,11 @@ export class ResourceLookup {
   }
 }
 
-/** Without an owner, every owner's; a warm sandbox has no owner. */
+/** An undefined `owner` accepts the objects of all owners, but no warm sandbox. */
 const isOwnedBy = ({ spec }: Owned, owner: string | undefined): boolean =>
   owner === undefined ? spec.owner !== '' : spec.owner === owner;
 
-/** Like Promise.all over a map, with a maximum of concurrent calls. */
+/** Like `Promise.all` over a map, with at most `maxParallelReads` concurrent calls. */
 async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {
   const [only] = items;
   if (only !== undefined && items.length === 1) return [await map(only)];

@@ -22,7 +22,7 @@ export interface SecretName {
   readonly description: string | null;
 }
 
-/** The problem of a secret whose master key the service no longer has. */
+/** The problem of a secret whose master key the service does not have. */
 export const unreadable = (name: string): ProblemError =>
   new ProblemError(
     'secret-unreadable',
@@ -30,8 +30,8 @@ export const unreadable = (name: string): ProblemError =>
   );
 
 /**
- * The secrets that the agents of a sandbox may read: those of its owner, and those of the starts of
- * its conversations, which take precedence.
+ * The secrets that the agents of a sandbox may read: those of its owner, and those given at the
+ * starts of its conversations, which take precedence.
  */
 export class SecretReader {
   readonly #options: SecretReaderOptions;
@@ -52,7 +52,6 @@ export class SecretReader {
       );
   }
 
-  /** The names of the secrets that agents of a sandbox may read. */
   namesFor(sandbox: Sandbox): readonly SecretName[] {
     const owned = (this.#settingsOf(sandbox)?.secrets ?? []).map(({ name, description }) => ({
       name,
@@ -93,7 +92,7 @@ export class SecretReader {
     const { client, sealing } = this.#options;
     const cached = inside.find(({ spec }) => spec.secrets?.some((each) => each.name === name));
     if (cached === undefined) return undefined;
-    // Caches lack the sealed values of conversations.
+    // The caches do not contain the encrypted secrets of conversations.
     const { namespace, name: conversation, uid } = cached.metadata;
     const stored = await found(client.get(conversations, namespace, conversation));
     if (stored?.metadata.uid !== uid) return undefined;

@@ -20,7 +20,7 @@ export interface SettingsStoreOptions {
   readonly feed: Pick<ObjectFeed<OwnerSettings>, 'shows'>;
 }
 
-/** Settings of owners: read from the cache, written on the stored version. */
+/** Settings of owners. Reads use the cache; writes start from the version in the API server. */
 export class SettingsStore {
   readonly #options: SettingsStoreOptions;
 
@@ -28,16 +28,16 @@ export class SettingsStore {
     this.#options = options;
   }
 
-  /** The settings of an owner from the cache; without any secret where there are none. */
+  /** The cached settings of an owner; only the field `owner` where there are none. */
   of(owner: string): OwnerSettingsSpec {
     const { cache, namespace } = this.#options;
     return settingsOf(owner, cache.store.get(namespace, settingsNameOf(owner))) ?? { owner };
   }
 
   /**
-   * Replaces the settings of an owner by the result of `change` for the stored ones, and waits
-   * until the cache shows them. `change` is called again after a conflict; it ends the write by
-   * throwing or by returning its argument. Returns the settings as stored.
+   * Stores the result of `change` for the stored settings of an owner, and waits until the cache
+   * shows the result. After a conflict, `change` is called again. Nothing is written when `change`
+   * throws or returns its argument. Returns the stored settings.
    */
   async change(
     owner: string,
@@ -69,7 +69,7 @@ export class SettingsStore {
   }
 }
 
-/** A merge patch on one version; null removes a field. */
+/** A merge patch for this resourceVersion; null removes a field. */
 const patchTo = (
   { secrets, git, model, mcpServers }: OwnerSettingsSpec,
   { metadata: { resourceVersion } }: OwnerSettings,

@@ -11,10 +11,7 @@ import { LRUCache } from 'lru-cache';
 
 interface ByteCacheOptions {
   readonly maxBytes: number;
-  /**
-   * Maximum bytes of one owner: less than the total, so that one owner's values never displace
-   * those of all others.
-   */
+  /** Maximum bytes of one owner, below `maxBytes`: an owner never displaces all other values. */
   readonly maxOwnerBytes: number;
 }
 
@@ -23,14 +20,11 @@ interface Entry<V> {
   readonly value: V;
 }
 
-/**
- * Caches values within a total limit of bytes and one for each owner. Beyond a limit, the least
- * recently used value is removed.
- */
+/** An LRU cache with a limit on the bytes of all values, and a limit for each owner. */
 export class ByteCache<V> {
   readonly #maxOwnerBytes: number;
   readonly #all: LRUCache<string, Entry<V>>;
-  /** The keys of each owner. A key is in both caches or in none. */
+  /** The keys of each owner. Every key is both here and in `#all`, or in neither. */
   readonly #owners = new Map<string, LRUCache<string, true>>();
 
   constructor({ maxBytes, maxOwnerBytes }: ByteCacheOptions) {
@@ -59,7 +53,7 @@ export class ByteCache<V> {
     return entry?.value;
   }
 
-  /** Stores a value, unless it is larger than the share of an owner. */
+  /** Stores a value, unless the value alone exceeds `maxOwnerBytes`. */
   set(owner: string, key: string, value: V, bytes: number): void {
     this.delete(key);
     if (bytes > this.#maxOwnerBytes) return;
@@ -81,7 +75,7 @@ export class ByteCache<V> {
   }
 }
 
-/** The texts of a start that caches lack: the client's, and the output of completed steps. */
+/** The texts of a start that caches lack: those of the client, and the output of ended steps. */
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;
@@ -97,12 +91,9 @@ export const startTextsOf = ({ spec, status }: Conversation): StartTexts => ({
 
 const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
-/** Bytes of an entry besides its texts. */
+/** Estimated bytes of an entry, in addition to its texts. */
 const entryBytes = 512;
-/**
- * The key of one version of the spec. The CRD makes the texts immutable, but the key does not rely
- * on it. Steps exist once they end.
- */
+/** The cache key changes with the spec, and when the start ends and its steps are complete. */
 const keyOf = (
   { metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>,
   { lacksSteps }: { readonly lacksSteps: boolean },
@@ -117,8 +108,8 @@ const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): numb
 };
 
 /**
- * The texts of starts, read from the API server where they are unknown. Those of one owner take
- * neither the memory nor the connections of the others.
+ * The texts of starts, read from the API server where they are not in memory. One owner can use up
+ * neither the memory nor the connections.
  */
 export class StartTextReader {
   readonly #client: KubeClient;
@@ -131,7 +122,7 @@ export class StartTextReader {
     this.#places = places;
   }
 
-  /** Undefined where the conversation is deleted. Throws errors of a read, and `overloaded`. */
+  /** The texts; undefined for a deleted conversation. Throws errors of a read, and `overloaded`. */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);
@@ -143,7 +134,7 @@ export class StartTextReader {
     return reading;
   }
 
-  /** Caches the texts of a known object. */
+  /** Caches the texts of an object that was read or created. */
   keep(stored: Conversation): StartTexts {
     const texts = startTextsOf(stored);
     this.#known.set(

@@ -18,7 +18,7 @@ import { type Caches, Derived } from './cache.ts';
 
 type Kind = 'conversations' | 'sandboxes';
 
-/** The problem of a request beyond each limit, and the unit in its text. */
+/** The problem code of each limit of a quota, and the unit in its message. */
 const capKinds = {
   maxConversations: { problem: 'conversation-limit-exceeded', unit: 'conversations' },
   maxStoredBytes: { problem: 'stored-bytes-limit-exceeded', unit: 'bytes of conversations' },
@@ -30,14 +30,14 @@ export const capProblems = Object.values(capKinds).map(({ problem }) => problem)
 export interface StorageCapsOptions {
   readonly caches: Pick<Caches, Kind>;
   readonly namespace: string;
-  /** The quotas of the namespace; several as the same array as long as they do not change. */
+  /** The quotas of the namespace; the same array until one of the quotas changes. */
   readonly quotas: () => readonly ConversationQuota[];
 }
 
 /**
- * The limits of the quotas of a namespace on stored objects, and their use. Every change of the
- * caches is counted at once, so that no request has to count. The operator rejects objects that
- * pass no gateway.
+ * The limits of a namespace's quotas on stored objects, and their current use. Each change in the
+ * caches updates the use, so that no request has to count. The operator enforces the limits on
+ * objects that no gateway creates.
  */
 export class StorageCaps {
   readonly #options: StorageCapsOptions;
@@ -79,21 +79,20 @@ export class StorageCaps {
     return this.#ledger.all;
   }
 
-  /** Size of a conversation that the cache shows; else 0. */
+  /** Bytes of a conversation; 0 where the cache does not show the conversation. */
   bytesOf(conversationName: string): number {
     const { caches, namespace } = this.#options;
     return caches.conversations.store.get(namespace, conversationName)?.storedBytes ?? 0;
   }
 
-  /** Every limit that applies to an owner. */
+  /** Every limit that applies to an owner, with its current use. */
   of(owner: string): readonly CapUse[] {
     return this.#ledger.usesOf(this.#caps.of(this.#options.quotas()), owner);
   }
 
   /**
-   * Counts the size of a write in progress, until the write has ended: it waits for the cache,
-   * which counts the object itself. Throws where a limit has no room; stored objects are never
-   * rejected.
+   * Runs a write, and counts `growth` until the write ends. The write waits until the cache shows
+   * its object, which is counted from then on. Throws before the write where a limit has no room.
    */
   async during<T>(owner: string, growth: Partial<Totals>, write: () => Promise<T>): Promise<T> {
     const exceeded = this.#ledger.exceeded(this.#caps.of(this.#options.quotas()), owner, growth);

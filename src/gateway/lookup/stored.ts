@@ -9,8 +9,8 @@ import { notFound } from '../errors/problem-error.ts';
 import type { ObjectFeed } from './object-feed.ts';
 
 /**
- * A conversation and its sandbox from the API server: the cache may lag behind a recent change by
- * another replica. Throws 404 where the conversation is deleted.
+ * Reads a conversation and its sandbox from the API server, because the cache may lag behind a
+ * change by another replica. Throws 404 where the conversation is deleted.
  */
 export async function storedWithSandbox(
   client: KubeClient,
@@ -28,8 +28,8 @@ export async function storedWithSandbox(
 const maxAttempts = 5;
 
 /**
- * Reads an object, and writes on the version that was read; retries with the next version after a
- * transient failure: a conflict, unless the caller names others as well.
+ * Reads an object and calls `write` with it. Repeats both, at most 5 times in all, after an error
+ * that `isPassing` accepts: by default a conflict.
  */
 export async function writeOnStored<S, R>(
   read: () => Promise<S>,
@@ -47,8 +47,8 @@ export async function writeOnStored<S, R>(
 }
 
 /**
- * Deletes exactly this object; the garbage collector deletes the objects that it owns. An object
- * that is already being deleted, or was replaced by another one of its name, counts as deleted.
+ * Deletes the object with this UID; the garbage collector deletes its dependents. An object that is
+ * already being deleted, or replaced by another one of its name, counts as deleted.
  */
 export async function deleteOne(
   client: KubeClient,
@@ -61,7 +61,7 @@ export async function deleteOne(
   try {
     await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
   } catch (error) {
-    // A request of unknown outcome may have deleted the object.
+    // A request without a response may have deleted the object.
     const done =
       isNotFound(error) ||
       isConflict(error) ||

@@ -24,14 +24,14 @@ import { startTaskList, startTaskPage, startTaskSchema } from '../presenters/sta
 interface OperationExamples {
   /** Absent where the operation has no body. */
   readonly body?: unknown;
-  /** By the status of each success that has content. */
+  /** Response bodies by HTTP status, for each success that has content. */
   readonly answers: Readonly<Record<number, unknown>>;
 }
 
-/** By `operationId`. */
+/** Examples by `operationId`. */
 export type Examples = Readonly<Record<string, OperationExamples>>;
 
-/** Names of the schemas in the document, of sent responses and of accepted requests. */
+/** Schemas of responses, by their names in the OpenAPI document. */
 const answers = {
   Problem: problemSchema,
   Conversation: conversationSchema,

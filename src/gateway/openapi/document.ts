@@ -6,7 +6,7 @@ import { componentSchemas, schemaOf, type JsonSchema, type Examples } from './co
 import { conversationExamples } from './examples/conversations.ts';
 import { serviceExamples } from './examples/service.ts';
 
-/** Examples of every operation. A test parses each of them by the schema of its operation. */
+/** Examples for every operation. A test validates each one with the schema of its operation. */
 export const examples: Examples = { ...conversationExamples, ...serviceExamples };
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
@@ -15,7 +15,7 @@ const count = (description: string) => ({
   required: true,
   schema: { type: 'integer', minimum: 0 },
 });
-/** A header that is absent where no limit is set. */
+/** A header that some responses do not have. */
 const perhaps = (description: string) => ({ ...text(description), required: false });
 
 /** The headers of responses that clients may rely on. */
@@ -123,9 +123,9 @@ const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open', ...keyProblems),
   ...when(scopeOf(route) !== undefined, 'insufficient-scope'),
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
-  // A request head that is valid HTTP and no valid request: the query, for example, is not UTF-8.
+  // The head of a request may be valid HTTP but have, for example, a query that is not UTF-8.
   'malformed-request',
-  // Also for parameters and fields that no endpoint of this path has.
+  // Every endpoint also rejects unknown parameters and fields with this problem.
   ...when(route.access !== 'open', 'invalid-request'),
   ...when(route.deprecated === true, 'legacy-api-removed'),
   ...when(route.access === 'key' && route.method !== 'get', ...bodyProblems),
@@ -209,7 +209,7 @@ const operationOf = (route: Route) => ({
   responses: responsesOf(route),
 });
 
-/** The OpenAPI 3.1 document of the routes, made from the very schemas that validate requests. */
+/** The OpenAPI 3.1 document of the routes, generated from the schemas that validate requests. */
 export function openApiDocument(
   routes: readonly Route[],
   info: { readonly version: string; readonly serverUrl: string },

@@ -157,7 +157,7 @@ function leaderOf(shard: number | null, lease: Lease | undefined, now: number): 
   };
 }
 
-/** The leader of the operator, or of each of its shards, by their Leases. */
+/** The leader of the operator, or of each of its shards, according to their Leases. */
 function leadersOf(find: (name: string) => Lease | undefined, now: number): readonly Leader[] {
   const common = find(operatorLeaseName);
   const shards = shardsOfHolder(common?.spec?.holderIdentity ?? '');
@@ -214,7 +214,7 @@ export function overviewOf(sources: OverviewSources): OverviewRecord {
   };
 }
 
-/** Responds with the overview as JSON, and computes it at most every two seconds. */
+/** The overview as JSON, which is computed at most every two seconds. */
 export class Overview {
   readonly #sources: OverviewSources;
   #made: { readonly at: number; readonly text: string } | undefined;

@@ -25,7 +25,7 @@ export const shortText = (text: string): string => plainText(text, maxLength);
 
 type Item<L extends 'quotas' | 'pools' | 'templates'> = OverviewRecord[L]['items'][number];
 
-/** The beginning of a list, in this order and then by name. */
+/** The first `maxItems` objects, sorted by `rank` and then by name, and their total number. */
 export function listed<T extends KubeObject, R extends { readonly name: string }>(
   objects: readonly T[],
   present: (object: T) => R,
@@ -79,7 +79,7 @@ export function presentTemplate({ metadata, status }: SandboxTemplate): Item<'te
   return { name: metadata.name, is_valid: valid.is, reason: valid.reason, message: valid.message };
 }
 
-/** Invalid templates first, then those that are not checked yet. */
+/** Ranks invalid templates first, then templates that are not checked yet. */
 export const templateRank = ({ is_valid: isValid }: Item<'templates'>): number =>
   isValid === false ? 0 : isValid === null ? 1 : 2;
 
@@ -99,7 +99,7 @@ export function presentCache<T extends KubeObject>(
 
 type QueueLookup = Pick<ResourceLookup, 'everyHolding'>;
 
-/** Whether a sandbox may be waiting, before its conversations are checked. */
+/** Whether a sandbox may wait for a slot, as far as the sandbox alone shows. */
 const mayWait = (sandbox: Sandbox): boolean =>
   sandbox.spec.owner !== '' && !slotTaken(sandbox) && usesSlot(sandbox);
 
@@ -109,9 +109,8 @@ interface Waiter {
 }
 
 /**
- * The sandboxes that wait for a slot, in the order in which the operator admits them, by the same
- * classification and order. A sandbox whose owner is at the limit is overtaken by those of other
- * owners.
+ * The sandboxes that wait for a slot, in the order in which the operator admits them. Sandboxes of
+ * other owners overtake a sandbox whose owner is at the limit.
  */
 export function queueOf(lookup: QueueLookup, now: number): OverviewRecord['queue'] {
   const { conversations: all, sandboxes } = lookup.everyHolding();

@@ -6,7 +6,7 @@ import {
 } from '../../resources/conversation-quota.ts';
 import { countSchema, idSchema, nullableText, timestampSchema } from '../presenters/schemas.ts';
 
-/** The states in which the overview counts conversations; each one has exactly one. */
+/** The states in which the overview counts conversations; each conversation has exactly one. */
 export const conversationStates = [
   'running',
   'starting',

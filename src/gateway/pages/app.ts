@@ -10,25 +10,25 @@ import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
 interface WebScript {
-  /** Name in its URL, which includes a hash, so that its content never changes. */
+  /** File name in the URL. The name contains a hash, so the content of a URL never changes. */
   readonly name: string;
   readonly content: Buffer;
   readonly packed: Buffer;
-  /** The hash of the content, as the attribute `integrity`. */
+  /** Hash of the content, for the HTML attribute `integrity`. */
   readonly integrity: string;
 }
 
 interface WebFiles {
   readonly style: string;
   readonly main: WebScript;
-  /** Scripts that a page loads on demand, by the names of the parts. */
+  /** Scripts that a page loads on demand, by the name of the part of the app. */
   readonly parts: ReadonlyMap<string, WebScript>;
 }
 
 /** Returns the built files; undefined where the pages were not built. */
 type WebFilesReader = () => WebFiles | undefined;
 
-/** Reads the files that `build.ts` makes of `src/web` at the first request, and keeps them. */
+/** Reads the files that `build.ts` builds from `src/web` at the first call, and caches them. */
 export function webFilesOf(directory: string | undefined): WebFilesReader {
   let files: WebFiles | undefined;
   return () => (files ??= readWebFiles(directory));
@@ -62,7 +62,7 @@ function scriptOf(path: string): { readonly part: string; readonly script: WebSc
 
 const scriptFolder = '/_web';
 
-/** The addresses of the app. All have the same document, whose script reads the address. */
+/** The URL paths of the app. All serve the same document, whose script reads the path. */
 const addresses = [
   { path: '/', operationId: 'homePage', summary: 'The page with all conversations and the quota' },
   {
@@ -83,7 +83,7 @@ const addresses = [
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1d5fc2"/><path d="M8 9h16v11H15l-5 4v-4H8z" fill="#ffffff"/></svg>';
 
-/** Makes the pages installable. Browsers use the drawing in all sizes. */
+/** The web app manifest, which makes the pages installable. */
 const manifest = {
   name: 'Conversations',
   short_name: 'Conversations',
@@ -96,7 +96,7 @@ const manifest = {
   icons: [{ src: 'icon.svg', sizes: 'any', type: 'image/svg+xml', purpose: 'any' }],
 };
 
-/** Files besides the scripts, whose names stay when their content changes. */
+/** Files other than scripts. Their names stay the same when their content changes. */
 const namedFiles: ReadonlyMap<string, { readonly type: string; readonly body: Buffer }> = new Map([
   ['icon.svg', { type: 'image/svg+xml', body: Buffer.from(icon) }],
   [
@@ -111,9 +111,9 @@ const notBuilt =
 const scriptsOf = ({ main, parts }: WebFiles): readonly WebScript[] => [main, ...parts.values()];
 
 /**
- * The policy only permits the scripts and the style of this version. Agents may be behind paths of
- * this origin, so 'self' would permit their scripts. The main script adds the scripts of parts; its
- * policy of Trusted Types knows their addresses.
+ * The Content-Security-Policy only permits the scripts and the style of this version. Agents may
+ * have paths of this origin, so 'self' would permit their scripts. The main script loads the parts;
+ * its Trusted Types policy only accepts their URLs.
  */
 const policyOf = (files: WebFiles): string =>
   [
@@ -122,7 +122,7 @@ const policyOf = (files: WebFiles): string =>
       .map(({ integrity }) => `'${integrity}'`)
       .join(' ')}`,
     `style-src ${hashOf(files.style)}`,
-    // The policy of Trusted Types knows their addresses too.
+    // The Trusted Types policy also limits the URLs of workers.
     "worker-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data: blob:",
@@ -136,7 +136,7 @@ const policyOf = (files: WebFiles): string =>
 
 const addressOf = ({ name }: WebScript): string => `${scriptFolder}/${name}`;
 
-/** The addresses and hashes of the parts, as the text of an attribute. */
+/** URLs and hashes of the parts as JSON, escaped for an HTML attribute. */
 function partsText({ parts }: WebFiles): string {
   const files = [...parts].map(([part, script]) => {
     const file = { src: addressOf(script), integrity: script.integrity };
@@ -145,7 +145,7 @@ function partsText({ parts }: WebFiles): string {
   return escapeHtml(JSON.stringify(Object.fromEntries(files)));
 }
 
-/** The script shows links to the web UI where the document declares it. */
+/** The HTML document. The script shows links to the web UI where `data-has-ui` is set. */
 const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): string =>
   [
     '<!doctype html>',
@@ -221,7 +221,7 @@ export const appScript = (files: WebFilesReader): Route =>
         {
           'content-type': 'text/javascript; charset=utf-8',
           'cache-control': immutable,
-          // A worker has the policy of its own script.
+          // A worker is subject to the policy of its own script.
           'content-security-policy': "default-src 'none'",
         },
         { plain: () => script.content, packed: () => script.packed },

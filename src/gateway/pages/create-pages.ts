@@ -16,8 +16,8 @@ const requestHeaders = [
 ];
 
 /**
- * The origins of the service's own pages, which use sandboxes on origins of their own: the public
- * one, and its other name on this machine.
+ * The origins of the service's own pages, which call sandboxes on other origins: that of the public
+ * URL and, for 127.0.0.1, also that of `localhost`.
  */
 function ownOrigins(publicUrl: string): readonly string[] {
   const { origin, hostname } = new URL(publicUrl);
@@ -33,19 +33,19 @@ interface PagesSettings {
 
 interface PagesNeeds {
   readonly publicUrl: () => string;
-  /** Sources of a content security policy, for the origins of sandboxes. */
+  /** Content-Security-Policy sources that permit the origins of sandboxes. */
   readonly sandboxSources: UiOptions['sandboxSources'];
   readonly isSignedIn: UiOptions['isSignedIn'];
 }
 
-/** Creates the files of the pages, and the check of the origins of pages that call the service. */
+/** Creates the pages, and the CORS checks for pages that call the service. */
 export function createPages(
   { publicUrl: configured, uiDirectory, webDirectory, corsOrigins = [] }: PagesSettings,
   { publicUrl, sandboxSources, isSignedIn }: PagesNeeds,
 ) {
   const hasPath = configured !== undefined && new URL(configured).pathname !== '/';
   const ui: UiOptions = {
-    // The documents of the web UI refer to their files from the root of the origin.
+    // The web UI loads its files from the root of the origin, which rules out a URL with a path.
     files: hasPath ? undefined : uiFilesOf(uiDirectory),
     publicUrl,
     sandboxSources,

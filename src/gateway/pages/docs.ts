@@ -12,7 +12,7 @@ const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
 const isPlain = (value: unknown): boolean =>
   typeof value !== 'object' || (Array.isArray(value) && value.every(isPlain));
 
-/** A link for a schema with a name, a list of such, one line for one type, else all of it. */
+/** HTML of a schema: a link for a named schema, one line for a simple type, else all its JSON. */
 function schemaHtml(schema: JsonSchema): string {
   const { $ref: reference, type, items } = schema;
   if (typeof reference === 'string') {
@@ -105,8 +105,8 @@ function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
 }
 
 /**
- * Serves the document of all routes, these two included, and the page that shows it. The first
- * request generates the document.
+ * Serves the OpenAPI document of all routes, including these two, and a page that shows the
+ * document. The first request generates it.
  */
 export function openApiRoutes(
   routes: readonly Route[],

@@ -5,10 +5,7 @@ const { getOpen } = endpoints('health');
 
 const statusSchema = z.object({ status: z.enum(['ok', 'unavailable']) });
 
-/**
- * The newest version of the agent server whose wire format the gateway follows: clients expect this
- * version, not that of the gateway.
- */
+/** Newest version of the agent server whose API the gateway follows; clients expect it here. */
 const compatibleVersion = '1.49.1';
 
 const serverInfoSchema = z.object({

@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto';
 import type { Response, Request } from 'express';
 import { sendBytes } from '../http/send-bytes.ts';
 
-/** Maximum length of an accepted path; a longer one is replaced by the first page. */
+/** Maximum length of a path to return to after the sign-in; a longer one is not kept. */
 export const maxPathLength = 2048;
 
 /**
- * The sign-in page, relative to the current page, so that a proxy may serve a path prefix. The
- * sign-in leads back, except to an address that it does not accept; no header has room for that
- * either.
+ * URL of the sign-in page, relative to the current page, so that a proxy may serve a path prefix.
+ * `return_to` leads back to the current page, unless that URL is too long.
  */
 function loginFor({ path, originalUrl }: Request): string {
   const login = `${'../'.repeat(path.split('/').length - 2)}login`;
@@ -28,7 +27,7 @@ export const redirectToLogin = (response: Response): 'sent' =>
 
 export interface Page {
   readonly title: string;
-  /** The content of the element `body`. Texts of others have passed `escapeHtml`. */
+  /** HTML content of the element `body`. Texts from outside are escaped with `escapeHtml`. */
   readonly body: string;
   /** Whether the page submits a form to the service. */
   readonly hasForm?: true;
@@ -70,11 +69,11 @@ input { font: inherit; width: 26rem; max-width: 100%; }
 button { font: inherit; }
 `;
 
-/** The source of an inline script or style in a content security policy: its hash. */
+/** The Content-Security-Policy source of an inline script or style: its hash. */
 export const hashOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** The policy forbids other origins, frames, scripts, and styles except the page's own. */
+/** The Content-Security-Policy forbids scripts, frames, other origins, and other styles. */
 const policyOf = ({ hasForm }: Page): string =>
   [
     "default-src 'none'",
@@ -85,8 +84,8 @@ const policyOf = ({ hasForm }: Page): string =>
   ].join('; ');
 
 /**
- * Headers of every page. A page is never in a frame, and never cached. With the policy no-referrer,
- * browsers would send `Origin: null` with its forms, which the service rejects.
+ * Headers of every page. A page is never shown in a frame, nor cached without revalidation. With
+ * `no-referrer`, browsers would send forms with `Origin: null`, which the service rejects.
  */
 export const pageHeaders = (policy: string): Readonly<Record<string, string>> => ({
   'content-type': 'text/html; charset=utf-8',
@@ -118,7 +117,7 @@ export const rendered = (page: Page) => ({
   body: Buffer.from(htmlOf(page)),
 });
 
-/** Sends a page that belongs to one request. */
+/** Sends a page that is rendered for one request, and that no cache may store. */
 export function sendPage(response: Response, page: Page, status: number): 'sent' {
   const { headers, body } = rendered(page);
   return sendBytes(response.status(status), { ...headers, 'cache-control': 'no-store' }, body);

@@ -9,7 +9,7 @@ import { gunzipSync } from 'node:zlib';
 
 interface UiFile {
   readonly contentType: string;
-  /** Whether the URL has the hash of the content, so that the content never changes. */
+  /** Whether the URL contains a hash of the content, so that the content never changes. */
   readonly isImmutable: boolean;
   readonly plain: () => Buffer;
   /** The file compressed with gzip; absent for files whose format is already compressed. */
@@ -20,7 +20,7 @@ interface UiFiles {
   readonly document: Buffer;
   /** Hashes of the document's inline scripts, as sources of a content security policy. */
   readonly scriptHashes: readonly string[];
-  /** The file at a URL's path. Only paths that were listed at the start have one. */
+  /** The file at a URL path; undefined where the folder had no such file at the start. */
   readonly find: (path: string) => UiFile | undefined;
 }
 
@@ -63,7 +63,7 @@ const hashesIn = (html: string): readonly string[] =>
     hashOf(script),
   );
 
-/** Lists the web UI's files, each read once on demand; undefined where the build omitted it. */
+/** Lists the web UI's files, each read once on demand; undefined where the folder has none. */
 export function uiFilesOf(directory: string | undefined): UiFiles | undefined {
   if (directory === undefined || !existsSync(join(directory, documentName))) return undefined;
   const files = new Map<string, UiFile>();
@@ -85,7 +85,7 @@ export interface UiOptions {
   readonly files: UiFiles | undefined;
   /** URL of the service, without a slash at the end. */
   readonly publicUrl: () => string;
-  /** Sources of a content security policy for the origins of sandboxes. */
+  /** Content-Security-Policy sources that permit the origins of sandboxes. */
   readonly sandboxSources: () => readonly string[];
   readonly isSignedIn: (request: Request) => boolean;
 }
@@ -93,10 +93,10 @@ export interface UiOptions {
 const plainHost = /^[a-z0-9.-]+(?::\d{1,5})?$/i;
 
 /**
- * The policy permits no other hosts except for connections to sandboxes. Agents may be behind paths
- * of this origin, so 'self' would permit their scripts; scripts and styles are only permitted below
- * the folder of the built files. A source without a scheme has that of the page. The sources name
- * the host of the request, and also the public host where a proxy has replaced the former.
+ * The Content-Security-Policy permits other hosts only for connections to sandboxes. Agents may
+ * have paths of this origin, so 'self' would permit their scripts: scripts and styles are only
+ * permitted below `/assets/`. A source without a scheme has the scheme of the page. The sources
+ * name the host of the request and the public host, because a proxy may replace the former.
  */
 function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): string {
   const hosts = new Set([headers.host ?? '', new URL(options.publicUrl()).host]);
@@ -104,7 +104,7 @@ function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): st
   return [
     "default-src 'none'",
     `script-src ${[...files.scriptHashes, ...assets].join(' ')}`,
-    // The document has style attributes, and its components set more: these have no hashes.
+    // The document and its components set style attributes, which no hash can permit.
     `style-src ${[...assets, "'unsafe-inline'"].join(' ')}`,
     `connect-src ${["'self'", ...options.sandboxSources()].join(' ')}`,
     "img-src 'self' data: blob:",
@@ -124,7 +124,6 @@ function sendDocument(response: Response, files: UiFiles, options: UiOptions): '
     : redirectToLogin(response);
 }
 
-/** The chat of a conversation, whose URL clients print: the web UI's, or the project's own. */
 export const chatRoute = (options: UiOptions): Route =>
   endpoints('pages').getOpen('/conversations/{id}', 'conversationPage', {
     summary: 'The chat of a conversation in the official web UI; without that 303 to /c/{id}',
@@ -142,7 +141,7 @@ export const chatRoute = (options: UiOptions): Route =>
 
 const roomOf = (path: string): string => path.split('/')[1] ?? '';
 
-/** First path segments of the service that no route has. */
+/** First path segments that belong to the service although no route begins with them. */
 const furtherRooms = ['oauth', 'sandboxes', 'api'];
 
 /**
@@ -171,7 +170,7 @@ export function uiPages(options: UiOptions, routes: readonly Route[]): RequestHa
   };
 }
 
-/** Whether a browser requests a page, at a path that is neither a file's nor the service's. */
+/** Whether a browser requests a page, at a path that belongs to no file and to no route. */
 const isPage = ({ path, headers }: Request, rooms: ReadonlySet<string>): boolean =>
   /\btext\/html\b/.test(headers.accept ?? '') &&
   !rooms.has(roomOf(path)) &&

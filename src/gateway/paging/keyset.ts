@@ -4,13 +4,13 @@ import { invalidField } from '../errors/validation.ts';
 
 const cursorSchema = z.tuple([z.string(), z.string(), z.string()]);
 
-/** Opaque to clients. `order` identifies the search; no other accepts the cursor. */
+/** A cursor, opaque to clients. `order` names the search; every other search rejects the cursor. */
 export const encodeCursor = (order: string, position: Position | undefined): string | null =>
   position === undefined
     ? null
     : Buffer.from(JSON.stringify([order, position.key, position.id])).toString('base64url');
 
-/** Throws 422 for a text that `encodeCursor` has not made for this order. */
+/** Throws 422 for a text that `encodeCursor` has not created for this order. */
 export function decodeCursor(order: string, cursor: string | undefined): Position | undefined {
   if (cursor === undefined) return undefined;
   const [madeFor, key, id] = parse(cursor) ?? [];
@@ -63,13 +63,13 @@ export interface PageRequest<T> {
   readonly limit: number;
   /** The last position of the previous page. The item at that position may have been deleted. */
   readonly after?: Position | undefined;
-  /** Absent: every item. */
+  /** Absent where every item matches. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Undefined when nothing follows. */
+  /** The position of the last item; undefined on the last page. */
   readonly next: Position | undefined;
 }
 
@@ -93,7 +93,7 @@ export const sortedBy = <T>(
     .map((item) => ({ item, position: positionOf(item) }))
     .sort((left, right) => comparePositions(left.position, right.position));
 
-/** Number of items before a position, with `including` also at the position. */
+/** Number of items before a position; with `including`, the item at the position counts too. */
 function countBefore<T>(
   sorted: readonly Placed<T>[],
   position: Position,
@@ -110,7 +110,7 @@ function countBefore<T>(
   return low;
 }
 
-/** The matching items after a position. Insertions and deletions elsewhere shift nothing. */
+/** The matching items after a position. Changes on other pages do not shift the items. */
 export function pageOf<T>(
   sorted: readonly Placed<T>[],
   { descending, limit, after, matches = () => true }: PageRequest<T>,

@@ -47,7 +47,7 @@ export const approvalPage = pageSchema(approvalSchema);
 export type ApprovalRecord = z.output<typeof approvalSchema>;
 export type WholeApprovalRecord = z.output<typeof wholeApprovalSchema>;
 
-/** The question of a conversation that waits for an answer; null where none does. */
+/** The question of the agent that waits for an answer; null without one. */
 export function presentApproval(
   conversation: CachedConversation,
   sandboxStatus: SandboxStatus,
@@ -56,7 +56,7 @@ export function presentApproval(
   return pending === undefined ? null : recordOf(conversation, pending, sandboxStatus);
 }
 
-/** The question of a conversation that was read from the API server, with its whole text. */
+/** The open question with its whole text. Caches shorten the text: read the conversation anew. */
 export const presentWholeApproval = (
   conversation: CachedConversation,
   approval: Approval,
@@ -100,7 +100,7 @@ export const lostAnswerSchema = z.object({
   time: timestampSchema,
 });
 
-/** The answer that had no effect, until the next run begins; null without one. */
+/** The last answer, if it had no effect and the next run has not begun; else null. */
 export function presentLostAnswer({
   status,
 }: Pick<CachedConversation, 'status'>): z.output<typeof lostAnswerSchema> | null {

@@ -19,7 +19,7 @@ export const sourcesOf = (
   children: lookup.children(conversation),
 });
 
-/** The texts of a start. Throws a problem where the conversation no longer exists. */
+/** The texts of a start. Throws a problem where the conversation does not exist. */
 export async function startTextsOf(
   startTexts: StartTextReader,
   conversation: CachedConversation,
@@ -29,7 +29,7 @@ export async function startTextsOf(
   return texts;
 }
 
-/** The access of clients to the agent of a conversation, as far as the caches know. */
+/** The access of clients to the agent of a conversation, according to the caches. */
 export const accessTo = (
   { lookup, exposure }: { readonly lookup: ResourceLookup; readonly exposure: Exposure },
   conversation: CachedConversation,
@@ -43,8 +43,8 @@ export const conversationRecord = (
 ) => presentConversation(sourcesOf(lookup, conversation, sandbox), exposure, reader);
 
 /**
- * The record for a client that follows one conversation. MISSING ends its polling, so a lagging
- * cache never causes it.
+ * The record of a conversation for a client that polls it. A client stops polling at MISSING, so a
+ * lagging cache must not cause that status.
  */
 export async function freshRecord(
   needs: { readonly lookup: ResourceLookup; readonly exposure: Exposure },

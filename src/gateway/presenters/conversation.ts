@@ -179,8 +179,8 @@ export function sandboxViewOf(
       message: status?.start?.error ?? '',
     };
   if (sandbox !== undefined && sandbox.spec.owner === spec.owner) return viewOfSandbox(sandbox);
-  // The cache of conversations may be ahead of that of sandboxes, and MISSING ends a client's
-  // polling permanently.
+  // The cache of conversations may be ahead of the cache of sandboxes, and a client stops polling
+  // at MISSING.
   if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')
     return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
   return viewOfSandbox(undefined);
@@ -201,7 +201,7 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
-/** The bridge to an ACP agent has a title of its own, which is not shown. */
+/** Name of the agent; null for an unnamed ACP agent, whose `agentTitle` is that of a bridge. */
 const agentNameOf = ({ agentKind, agentName, agentTitle }: Partial<SandboxState> = {}) =>
   agentName ?? (agentKind === 'acp' ? null : (agentTitle ?? null));
 
@@ -224,7 +224,7 @@ export function presentConversation(
     sandbox_status: phase,
     sandbox_status_reason: phase === 'RUNNING' ? null : kebabCase(reason),
     execution_status: executionStatus,
-    // A status that differs from the observed one has another reason.
+    // A status that differs from the stored one is derived, so the stored detail does not apply.
     execution_status_detail:
       executionStatus === status?.executionStatus ? (status.executionDetail ?? null) : null,
     last_result:
@@ -254,8 +254,8 @@ export function presentConversation(
 }
 
 /**
- * Statuses of an agent at rest: while a message is undelivered, a client that polls must not take
- * one of them for the result.
+ * Statuses in which the agent does nothing. They are not shown while a message is undelivered: a
+ * client that polls would take them for the result of that message.
  */
 const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
 

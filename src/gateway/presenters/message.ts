@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { maxMessageBytes, type Message } from '../../resources/conversation.ts';
 import { optional, unused } from '../http/fields.ts';
 
-/** OpenHands SDKs send it with each content object. */
+/** OpenHands SDKs send this field with each content object. */
 const cache_prompt = unused('whether the model caches its prompt is the choice of the agent.');
 
 const textSchema = z.strictObject({
@@ -46,7 +46,7 @@ export const messageSchema = z.strictObject({
   run: runSchema,
 });
 
-/** Once it runs, an agent only accepts messages of its user. */
+/** A running agent only accepts messages with the role user. */
 export const sendMessageSchema = messageSchema.extend({
   role: optional(z.literal('user')).transform((role) => role ?? 'user'),
   run: runSchema.describe(

@@ -16,7 +16,7 @@ export interface AgentAccess {
 
 export interface Exposure {
   /**
-   * The access of clients to a sandbox's agent. Undefined unless the sandbox is RUNNING, and where
+   * The access of clients to a sandbox's agent. Undefined if the sandbox is not RUNNING, or
    * agents are not exposed.
    */
   accessTo(sandbox: Sandbox | undefined): AgentAccess | undefined;
@@ -28,11 +28,11 @@ interface ExposureOptions {
   readonly keys: Pick<SessionKeys, 'has' | 'shownTo'>;
 }
 
-/** Agents behind the gateway's proxy. */
+/** Exposes agents through the gateway's proxy. */
 export const exposedBy = ({ agentUrlOf, keys }: ExposureOptions): Exposure => ({
   accessTo: (sandbox) => {
     if (sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
-    // Without its key no request reaches the agent.
+    // Without the agent's key, no request can be forwarded to the agent.
     if (!keys.has(sandbox)) return undefined;
     return {
       agentUrl: agentUrlOf(sandbox.metadata.name),

@@ -22,7 +22,7 @@ export const pageSchema = <T extends z.ZodType>(item: T) =>
     ),
   });
 
-/** The text around the items of a page, as `pageSchema` describes it. */
+/** The JSON text before and after the items of a page, in the form of `pageSchema`. */
 export const pageFrame = (nextPageId: string | null): ListFrame => ({
   head: '{"items":[',
   tail: `],"next_page_id":${JSON.stringify(nextPageId)}}`,
@@ -34,7 +34,7 @@ export const wireTime = (time: string | number): string =>
 export const wireTimeOrNull = (time: string | undefined): string | null =>
   time === undefined ? null : wireTime(time);
 
-/** The latest of some RFC 3339 times, in ISO form; absent ones do not count. */
+/** The latest of some RFC 3339 times, in ISO form; undefined values are ignored. */
 export const latest = (first: string, ...others: readonly (string | undefined)[]): string =>
   new Date(
     Math.max(

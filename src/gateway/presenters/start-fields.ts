@@ -31,7 +31,7 @@ const maxStartSecretBytes = 192 * 1024;
 const kind = unused('every secret of a start is a static one.');
 const description = unused('the secrets of a start are shown nowhere.');
 
-/** A value, also in the form in which SDKs send static secrets. */
+/** The value of a secret, or an object in the form in which SDKs send static secrets. */
 const startSecret = z
   .union([secretValue(), z.strictObject({ value: secretValue(), kind, description })], {
     error: 'must be the value of a secret, or an object with the value',
@@ -62,7 +62,7 @@ const unusedFields = {
   observability_span_name: unused('traces are a setting of the service.'),
 };
 
-/** The body of a start. The hash of a request depends on the order of the fields. */
+/** The body of a start. The hash of a request depends on the order of these fields. */
 export const startRequestSchema = z.strictObject({
   conversation_id: optional(uuid()),
   initial_message: messageSchema
@@ -100,7 +100,7 @@ export type StartRequest = z.output<typeof startRequestSchema>;
 
 type Repository = NonNullable<ConversationSpec['repository']>;
 type Agent = NonNullable<ConversationSpec['agent']>;
-/** The fields of the spec of a Conversation by their positions in it. */
+/** The types of the fields of a Conversation's spec, by their paths such as `repository.name`. */
 type Places = ConversationSpec & { [K in keyof Repository as `repository.${K}`]: Repository[K] } & {
   [K in keyof Agent as `agent.${K}`]: Agent[K];
 };
@@ -118,7 +118,7 @@ const at = <P extends keyof Places, S extends z.ZodType>(
 
 const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
-/** The fields that the record of the conversation shows too. */
+/** The fields of a start request that the record of the conversation shows too. */
 const recordFields = {
   selected_repository: at('repository.name', nullableText, orNull),
   selected_branch: at('repository.branch', nullableText, orNull),
@@ -132,7 +132,7 @@ type StoredField = Exclude<
   keyof StartRequest,
   keyof typeof unusedFields | 'conversation_id' | 'initial_message' | 'secrets'
 >;
-/** Every field that the spec stores as the request has it. */
+/** Every field of a start request that the spec stores unchanged. */
 const storedFields = {
   ...recordFields,
   parent_conversation_id: at('parent', nullableText, (name) =>

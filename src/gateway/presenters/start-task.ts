@@ -60,7 +60,7 @@ export interface Transition {
   readonly detail?: string | undefined;
 }
 
-/** Every status that a start has had, oldest first; from WORKING to the current one. */
+/** All statuses of a start so far, oldest first, from WORKING to the current status. */
 export function transitionsOf(
   conversation: CachedConversation,
 ): readonly [Transition, ...Transition[]] {
@@ -94,7 +94,7 @@ export function startTaskAt(
   const id = conversationIdOf(conversation);
   const start = conversation.status?.start;
   const error = status === 'ERROR' ? (start?.error ?? detail ?? 'The start failed.') : null;
-  // The error of a start that still waits is the reason of the wait.
+  // While a start still waits, its `error` is the reason why it waits.
   const isPresent = status === startStatusOf(conversation);
   const waitsFor = isPresent ? (start?.error ?? progressOf(start?.steps)) : undefined;
   return {
@@ -124,8 +124,8 @@ const stepView = (step: StartStep): z.output<typeof stepSchema> => ({
 });
 
 /**
- * The last line of a running step. Terminal clients print it as markup, which drops or interprets
- * square brackets.
+ * The last output line of the running step. Parentheses replace square brackets, which terminal
+ * clients would interpret as markup.
  */
 function progressOf(steps: readonly StartStep[] | undefined): string | undefined {
   const line = steps
@@ -150,7 +150,7 @@ function sandboxIdAt(conversation: CachedConversation, status: StartStatus): str
   if (status === 'WORKING') return null;
   const named = conversation.status?.sandboxName;
   if (named !== undefined) return named;
-  // The status WAITING_FOR_SANDBOX may be older than the one that names the sandbox, which may be a
-  // claimed warm sandbox.
+  // At WAITING_FOR_SANDBOX, the status may not name the sandbox yet. Its name can not be predicted,
+  // because the start may claim a warm sandbox.
   return status === 'ERROR' ? null : (conversation.spec.sandboxName ?? null);
 }

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * The address in a request for the agent of a sandbox: the sandbox, and a path. A request never
- * names the host that it is forwarded to.
+ * The sandbox and the path that a request for an agent names. A request never names the host to
+ * which it is forwarded.
  */
 export interface ProxyAddress {
   readonly sandbox: string;
@@ -13,7 +13,7 @@ export interface ProxyAddress {
   readonly prefix: string;
 }
 
-/** Name under which clients know the port of an agent, the only one that a sandbox exposes. */
+/** Name of the agent's port, the only port of a sandbox that clients can reach. */
 export const agentPortName = 'AGENT_SERVER';
 
 const pathForm = /^(\/sandboxes\/([a-z0-9][-a-z0-9.]{0,252})\/AGENT_SERVER)(?=[/?]|$)(.*)$/s;
@@ -28,7 +28,7 @@ export function parsePath(target: string): ProxyAddress | undefined {
 
 const openPaths: ReadonlySet<string> = new Set(['/alive', '/health', '/ready', '/server_info']);
 
-/** Whether the agent answers the request without a key. The path must equal one of `openPaths`. */
+/** Whether the agent answers the request without a key: the path must be one of `openPaths`. */
 export function isOpen(method: string | undefined, path: string): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const query = path.indexOf('?');
@@ -43,12 +43,12 @@ const maxLabelLength = 63;
 const portLabel = agentPortName.toLowerCase().replaceAll('_', '-');
 
 /**
- * A host name for the agent of each sandbox, in the form
- * `https://{sandbox}-{port}.agents.example.com`. Both are in the first label, so that one wildcard
- * covers all host names.
+ * Host names for the agents of sandboxes, in the form
+ * `https://{sandbox}-{port}.agents.example.com`. Sandbox and port are in the first DNS label, so
+ * that one wildcard covers all host names.
  */
 export class HostTemplate {
-  /** A source of a content security policy that all origins match. */
+  /** A Content-Security-Policy source that matches all origins of the template. */
   readonly source: string;
   readonly #start: string;
   readonly #end: string;
@@ -76,7 +76,7 @@ export class HostTemplate {
     this.#end = port;
   }
 
-  /** An origin. Undefined for a sandbox whose name fits into no label. */
+  /** The origin of a sandbox; undefined where the sandbox's name does not fit into a DNS label. */
   urlOf(sandbox: string): string | undefined {
     const host = `${this.#hostStart}${sandbox}${this.#hostEnd}`;
     return !sandboxLabel.test(sandbox) || host.indexOf('.') > maxLabelLength
@@ -84,7 +84,7 @@ export class HostTemplate {
       : `${this.#start}${sandbox}${this.#hostEnd}${this.#end}`;
   }
 
-  /** The sandbox that a Host header names, whatever its port number. */
+  /** The sandbox that a Host header names; the port in the header is ignored. */
   match(host: string): string | undefined {
     const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
     if (!name.startsWith(this.#hostStart) || !name.endsWith(this.#hostEnd)) return undefined;
@@ -95,19 +95,19 @@ export class HostTemplate {
 
 interface Origins {
   urlOf(sandbox: string): string | undefined;
-  /** A source of a content security policy that all of these origins match. */
+  /** A Content-Security-Policy source that matches all these origins. */
   readonly source: string;
 }
 
-/** Origins that are identified by the connection of a request. */
+/** Origins with an IP address for each sandbox, so that a connection identifies its sandbox. */
 export interface AddressOrigins extends Origins {
-  /** The sandbox whose origin the connection is for. */
+  /** The sandbox to whose address the client has connected. */
   match(socket: Socket): string | undefined;
-  /** The sandbox that has this host and port number. */
+  /** The sandbox that has this host and port. */
   named(host: string): string | undefined;
 }
 
-/** Form of the URL in a client's request. */
+/** Parts of the URL that the client has requested. */
 export interface SeenUrl {
   readonly protocol: 'http' | 'https';
   readonly host: string;
@@ -121,7 +121,7 @@ export interface AddressingOptions {
   readonly addresses?: AddressOrigins | undefined;
 }
 
-/** Maps URLs to sandboxes, which have a path of the service, and an origin if configured. */
+/** Maps URLs to sandboxes. Each sandbox has a path of the service and, if configured, an origin. */
 export class Addressing {
   readonly #options: AddressingOptions;
 
@@ -143,9 +143,9 @@ export class Addressing {
   }
 
   /**
-   * The address in a text of the form of `urlOf`, optionally with a slash at its end; undefined for
-   * any other text. `further` are the origins of the service besides its public URL. No request is
-   * sent to the text: the address names a sandbox, in the form of a path of the service.
+   * Parses a URL in the form of `urlOf`, optionally with a slash at its end; undefined for any
+   * other text. `further` are origins of the service in addition to its public URL. No request is
+   * sent to the URL: the result only names a sandbox, with a path of the service.
    */
   named(text: string, path: string, further: readonly string[] = []): ProxyAddress | undefined {
     const url = text.replace(/\/$/, '');
@@ -153,7 +153,7 @@ export class Addressing {
     return sandbox === undefined ? undefined : { sandbox, path, prefix: pathOf(sandbox) };
   }
 
-  /** Sources of a content security policy for requests and WebSockets to all sandboxes. */
+  /** Content-Security-Policy sources that permit requests and WebSockets to all sandboxes. */
   sources(): readonly string[] {
     const { publicUrl, template, addresses } = this.#options;
     const origins = [new URL(publicUrl()).origin, template?.source, addresses?.source];
@@ -167,7 +167,7 @@ export class Addressing {
       url.startsWith(`${one}/sandboxes/`),
     );
     const found = start === undefined ? undefined : parsePath(url.slice(start.length));
-    // A longer path would be a path of the agent.
+    // A URL with a longer path would name a path of the agent.
     return found?.path === '/' && url.endsWith(found.prefix) ? found.sandbox : undefined;
   }
 

@@ -47,15 +47,15 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly scheduler: FairScheduler;
   readonly clientAddress: ClientAddress;
   /**
-   * Counts a request without a valid key. After too many from that address, throws the problem to
-   * respond with instead.
+   * Counts a request without a valid key. After too many from the address, throws the problem that
+   * replaces the response.
    */
   readonly failedKey: (address: string) => void;
 }
 
-/** Maximum delay of a request for a key or a sandbox that the caches may still lack. */
+/** Maximum wait of a request until the caches show a new key or a new sandbox. */
 const maxCacheWaitMs = 1000;
-/** Form of every session key: no request waits for a key of another form. */
+/** Form of every session key. A request with a key of another form does not wait. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
 
 const notRunning = (phase: string, retryAfterSeconds: number) =>
@@ -77,7 +77,7 @@ export class AgentAccess {
   readonly #origins: LoopbackOrigins | undefined;
   readonly #sessions: OpenSessions;
 
-  /** Throws for a URL template of another form. */
+  /** Throws where `urlTemplate` has an invalid form. */
   constructor(options: AgentAccessOptions) {
     const { loopbackOrigins, urlTemplate, keys, ring, clock, logger, limits, places } = options;
     const { sandboxes, namespace, publicUrl, port, accept, feed } = options;
@@ -99,8 +99,8 @@ export class AgentAccess {
   }
 
   /**
-   * The owner of a sandbox and the API keys behind its session key, where the headers have that
-   * session key and the sandbox is RUNNING.
+   * The owner of a sandbox, and the chain of API keys behind its session key. Undefined unless the
+   * headers contain that session key and the sandbox is RUNNING.
    */
   opensSession(
     name: string,
@@ -114,7 +114,7 @@ export class AgentAccess {
     return chain && { owner: sandbox.spec.owner, chain };
   }
 
-  /** The caller calls it once the service listens. */
+  /** Opens the loopback addresses. The caller calls `open` once the service listens. */
   async open(): Promise<void> {
     await this.#origins?.open();
   }
@@ -129,16 +129,16 @@ export class AgentAccess {
     for (const socket of this.handshakes) refuseConnection(socket, unavailable(), randomUUID());
   }
 
-  /** Ends everything in progress. */
+  /** Ends all requests and WebSockets in progress. */
   close(): Promise<void> {
     this.#sessions.close();
     return this.upstreams.close();
   }
 
   /**
-   * The upstream of a request with these keys. Throws where the sandbox does not run, and where the
-   * keys do not open it. A missing sandbox, and one that the keys do not open, get the same
-   * response after the same time, which discloses no other sandbox.
+   * The upstream for a request with these keys. Throws where the sandbox does not run, or the keys
+   * do not open it. A missing sandbox and a sandbox that the keys do not open get the same response
+   * after the same time, so that no response discloses whether a sandbox exists.
    */
   async upstreamFor(
     { sandbox: name }: ProxyAddress,
@@ -174,8 +174,8 @@ export class AgentAccess {
 
   /**
    * Registers a request or a WebSocket under its session keys, and returns a function that ends the
-   * registration; `end` is called when one of the keys no longer opens the sandbox. Undefined
-   * unless all of them open the sandbox now.
+   * registration. `end` is called when one of the keys stops opening the sandbox. Undefined unless
+   * there are keys, and all of them open the sandbox now.
    */
   register(
     { sandbox: name }: ProxyAddress,
@@ -189,8 +189,8 @@ export class AgentAccess {
   }
 
   /**
-   * The problem of a failed request. Requests without a valid key are counted, and get another
-   * problem after too many of them.
+   * The problem of a failed request. Requests without a valid key are counted by client address,
+   * and get another problem after too many of them.
    */
   problemOf(error: unknown, request: Pick<IncomingMessage, 'headers' | 'socket'>): ProblemError {
     const problem = toProblem(error);
@@ -224,7 +224,7 @@ export class AgentAccess {
   }
 
   /**
-   * The upstream of a sandbox that is RUNNING; undefined for one that is unknown or STARTING.
+   * The upstream of a sandbox that is RUNNING; undefined for an unknown sandbox, and for STARTING.
    * Throws for any other phase.
    */
   #runningUpstream(sandbox: Sandbox | undefined): AgentUpstream | undefined {
@@ -255,14 +255,14 @@ interface OpenSessionsOptions {
 }
 
 /**
- * Ends the requests and WebSockets of a session key as soon as the key no longer opens the sandbox:
- * after a rotation, and when its API key, or an API key that this one depends on, is revoked,
- * disabled or expired. A change of an API key or a sandbox is only checked against its own
- * sessions, so that one owner's changes cost nothing for the sessions of others.
+ * Ends the requests and WebSockets of a session key as soon as the key stops opening the sandbox:
+ * after a rotation, and when its API key, or an issuer of that API key, is deleted, disabled or
+ * expired. A change of an API key or a sandbox is only checked against its own sessions, so that
+ * one owner's changes cost nothing for the sessions of others.
  */
 export class OpenSessions {
   readonly #options: OpenSessionsOptions;
-  /** By sandbox and session key. */
+  /** Sessions by sandbox name and session key. */
   readonly #sessions = new Map<string, Session>();
 
   constructor(options: OpenSessionsOptions) {
@@ -274,9 +274,9 @@ export class OpenSessions {
   }
 
   /**
-   * Registers a request or a WebSocket, and returns the function that the caller calls at its end.
-   * `end` is called when one of the keys no longer opens the sandbox. Undefined unless all keys
-   * open the sandbox now.
+   * Registers a request or a WebSocket, and returns a function that the caller calls at its end.
+   * `end` is called when one of the keys stops opening the sandbox. Undefined unless all keys open
+   * the sandbox now.
    */
   begin(sandbox: Sandbox, keys: readonly string[], end: () => void): (() => void) | undefined {
     const sessions = keys.map((key) => this.#sessionOf(sandbox, key));

@@ -5,7 +5,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { agentPortName, type AddressOrigins } from './addressing.ts';
 
-/** Storage of a text that outlives a restart. */
+/** Stores a text across restarts. */
 export interface Memory {
   read(): string | undefined;
   write(text: string): void;
@@ -41,14 +41,14 @@ function candidate(text: string): string {
 }
 
 /**
- * A loopback address for the agent of each sandbox on one machine, at the service's own port: an
- * origin without a path that needs no host names. A sandbox keeps its address as long as it exists,
- * whether it runs or not, and over restarts.
+ * Loopback addresses for the agents of sandboxes on one machine, at the port of the service. Each
+ * address is an origin that needs neither a path nor a DNS name. A sandbox keeps its address as
+ * long as it exists, whether it runs or not, and across restarts of the service.
  */
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
   readonly #byAddress = new Map<string, Listener>();
-  /** A connection keeps its sandbox, even a deleted one, and never reaches the service. */
+  /** A connection keeps its listener, even of a deleted sandbox, and never reaches the service. */
   readonly #bySocket = new WeakMap<Socket, Listener>();
   readonly #bySandbox = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();
@@ -59,7 +59,7 @@ export class LoopbackOrigins implements AddressOrigins {
     this.#options = options;
   }
 
-  /** Resolves when every existing sandbox has its addresses. The service must listen already. */
+  /** Resolves when every existing sandbox has its address. The service must listen already. */
   async open(): Promise<void> {
     const { sandboxes, namespace, memory } = this.#options;
     this.#remembered = parseMemory(memory.read());
@@ -101,7 +101,7 @@ export class LoopbackOrigins implements AddressOrigins {
       : undefined;
   }
 
-  /** Policies have no ranges of addresses: the port limits the source. */
+  /** The policy syntax has no address ranges, so only the port limits this source. */
   get source(): string {
     return `http://*:${this.#options.port()}`;
   }
@@ -146,7 +146,7 @@ export class LoopbackOrigins implements AddressOrigins {
 
   async #listen(wish: Pick<Listener, 'uid' | 'sandbox' | 'address'>): Promise<void> {
     const { accept, port, logger } = this.#options;
-    // The options are those of the server of node:http.
+    // `node:http` creates its server with the same options.
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       this.#bySocket.set(socket, listener);
       accept(socket);
@@ -184,7 +184,7 @@ export class LoopbackOrigins implements AddressOrigins {
   }
 }
 
-/** The key of a sandbox's address in the memory. */
+/** The key of a sandbox's address in the stored text. */
 const keyOf = (uid: string): string => `${uid}/${agentPortName}`;
 
 function parseMemory(text: string | undefined): Map<string, string> {

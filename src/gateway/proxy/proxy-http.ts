@@ -16,7 +16,7 @@ import {
 } from './request-keys.ts';
 import { requestHeaders, type ForwardingFacts } from '@conversation-operator/http/proxy/headers';
 
-/** Headers that open an agent, and that no agent gets from a client. */
+/** Headers with credentials for agents, which no agent gets from a client. */
 const withheld: ReadonlySet<string> = new Set([sessionKeyHeader, 'x-init-api-key']);
 
 interface Forwarding {
@@ -31,7 +31,7 @@ interface Forwarding {
   readonly hidesLocations?: boolean;
 }
 
-/** The headers for an agent, and the facts that decide those of its response. */
+/** The request headers for an agent, and the facts that determine its response headers. */
 export function forwardingOf(
   { addressing, clientAddress }: Pick<AgentAccess, 'addressing' | 'clientAddress'>,
   request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>,
@@ -50,10 +50,10 @@ export function forwardingOf(
   return { facts, headers: requestHeaders(request.rawHeaders, facts, { withheld, added }) };
 }
 
-/** Label of all proxied requests in metrics. */
+/** Value of the metrics label `route` for all proxied requests. */
 export const httpRoute = '/sandboxes/{id}/{port}';
 
-/** A request for an agent: that of a client, or one in the body of a client's request. */
+/** A request for an agent: a client's request, or a request inside a client's request body. */
 export type AgentRequest = Readable &
   Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'socket'>;
 
@@ -61,11 +61,11 @@ interface HttpExchange {
   readonly request: AgentRequest;
   readonly response: ServerResponse;
   readonly address: ProxyAddress;
-  /** Whether this request is contained in another one's body; false by default. */
+  /** Whether this request is inside the body of another request; false by default. */
   readonly isContained?: boolean;
 }
 
-/** The stages of a request for an agent. Never rejects. */
+/** Handles a request for an agent. Never rejects. */
 export async function proxyHttp(
   access: AgentAccess,
   { request, response, address, isContained = false }: HttpExchange,
@@ -81,19 +81,19 @@ export async function proxyHttp(
   try {
     refuseUnsafe(request, address.path);
     const keys = keysOfRequest(request);
-    // The sender of a contained request is known, and has a key.
+    // A contained request always needs a session key; only direct requests may use open paths.
     const isOpenToAll = !isContained && isOpen(request.method, address.path);
     const agent = await access.upstreamFor(address, { keys, isOpenToAll });
     // The client may have disconnected while its request waited.
     if (response.destroyed) return;
     const over = access.register(address, keys, () => response.destroy());
     if (over !== undefined) response.once('close', over);
-    // On an open path the key may be another sandbox's, which this agent must not see.
+    // On an open path, the key may be that of another sandbox, which this agent must not see.
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
     // The connection of a contained request already counts for its sender.
     if (hasKey && !isContained) connections.attribute(request.socket, { owner: agent.owner });
-    // A body without a key could hold its permit for as long as the client sends.
+    // Otherwise a client without a key could hold a permit for as long as it sends a body.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));
@@ -123,7 +123,7 @@ export async function proxyHttp(
     });
   } catch (error) {
     const problem = access.problemOf(error, request);
-    // The sender has signed in: 401 would mean the end of the session.
+    // The sender has signed in, and would take a 401 for the end of its session.
     onProblem(isContained && problem.code === 'unauthorized' ? notOpened() : problem);
   }
 }

@@ -14,9 +14,9 @@ import { z } from 'zod';
 const authMessage = z.looseObject({ type: z.literal('auth'), session_api_key: z.string() });
 
 /**
- * Reads `{"type":"auth","session_api_key":"…"}`, the first message of a WebSocket whose client has
- * sent no key before. Returns the key in it, and the same message with the agent's key instead.
- * Undefined for any other message.
+ * Reads `{"type":"auth","session_api_key":"…"}`, the first message of a WebSocket without a key in
+ * its handshake. Returns the key, and the message with the agent's key instead. Undefined for any
+ * other message.
  */
 function withKeyReplaced(
   message: string,
@@ -36,7 +36,7 @@ function withKeyReplaced(
   };
 }
 
-/** Label of all WebSockets in metrics. */
+/** Value of the metrics label `route` for all WebSockets. */
 const webSocketRoute = `${httpRoute} (WebSocket)`;
 
 interface Handshake {
@@ -47,7 +47,7 @@ interface Handshake {
   readonly address: ProxyAddress;
 }
 
-/** The stages of a WebSocket for an agent. Never rejects. */
+/** Handles a WebSocket for an agent. Never rejects. */
 export async function proxyWebSocket(
   access: AgentAccess,
   { request, socket, head, address }: Handshake,
@@ -107,7 +107,7 @@ export async function proxyWebSocket(
       target: agent.upstream.target,
       path: withAgentKey(address.path, agent.sessionKey),
       headers,
-      // The gateway reads the first message, which must not be compressed then.
+      // The gateway has to read the first message, so no compression is negotiated.
       handshake: hasKey ? handshake : { ...handshake, extensions: undefined },
       authenticate: hasKey ? undefined : authenticate,
       requestId,

@@ -3,12 +3,12 @@ import { isSafePath } from '@conversation-operator/http/server/request-head';
 import { ProblemError } from '../errors/problem-error.ts';
 
 export const sessionKeyHeader = 'x-session-api-key';
-/** Parameter of a WebSocket, because a browser's client can send no header. */
+/** Query parameter of WebSocket URLs, because browsers can not set headers of a WebSocket. */
 const keyParameter = 'session_api_key';
 
 /** Throws for a request that the gateway and the agent could interpret differently. */
 export function refuseUnsafe({ method }: Pick<IncomingMessage, 'method'>, path: string): void {
-  // The response would show the headers that the agent gets, keys included.
+  // The response to TRACE would show the headers that the agent gets, including its key.
   if (method === 'TRACE')
     throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', {
       headers: { allow: 'GET, HEAD, POST' },
@@ -30,8 +30,8 @@ export function keysOfHandshake(request: IncomingMessage, path: string): readonl
 }
 
 /**
- * The path with the agent's key in place of each session key of its query. Agents prefer that key
- * to the header, and none gets a client's key.
+ * The path with the agent's key in place of each session key in the query. An agent prefers a key
+ * in the query to the header, and must never get a client's key.
  */
 export function withAgentKey(path: string, agentKey: string): string {
   const query = path.indexOf('?');

@@ -18,7 +18,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 export const unauthorized = () =>
   new ProblemError('unauthorized', 'The session key is missing or not valid.');
 
-/** The rejection of a contained request, whose sender is known. */
+/** The problem of a request inside another request's body that has no valid session key. */
 export const notOpened = () =>
   new ProblemError('forbidden', 'The session key in the request is missing or not valid.');
 
@@ -43,8 +43,8 @@ export function agentProblem({ fault, cause }: UpstreamError): ProblemError {
 }
 
 /**
- * Addresses that belong to no peer in a network: unspecified, link-local and others with the
- * metadata services of clouds, multicast.
+ * Addresses that no pod has: unspecified, multicast and link-local addresses, and others of the
+ * metadata services of clouds.
  */
 const reserved = new BlockList();
 reserved.addSubnet('0.0.0.0', 8, 'ipv4');
@@ -79,14 +79,14 @@ const retiredMs = 5000;
 interface Entry {
   readonly agent: AgentUpstream;
   readonly unsubscribe: () => void;
-  /** The last state of the sandbox that has this upstream. */
+  /** The Sandbox object with which the upstream was checked last. */
   seen: Sandbox;
 }
 
 /** The agent of a sandbox, as long as it runs in the same pod and has the same key. */
 export interface AgentUpstream {
   readonly upstream: Upstream;
-  /** The key that the agent itself demands. */
+  /** The key that the agent expects. */
   readonly sessionKey: string;
   /** Identifies the pod and the key of the agent. A change of the identity ends the upstream. */
   readonly identity: string;
@@ -111,7 +111,7 @@ export interface UpstreamsOptions {
  */
 export class Upstreams {
   readonly #options: UpstreamsOptions;
-  /** By the name of the sandbox. */
+  /** Entries by sandbox name. */
   readonly #entries = new Map<string, Entry>();
   readonly #retired = new Map<Upstream, Timer>();
   #sweep: Timer | undefined;
@@ -121,11 +121,11 @@ export class Upstreams {
     this.#options = options;
   }
 
-  /** Undefined unless the sandbox is RUNNING and its key is known. */
+  /** The upstream of a sandbox; undefined unless the sandbox is RUNNING and its key is known. */
   of(sandbox: Sandbox): AgentUpstream | undefined {
     const { name } = sandbox.metadata;
     const known = this.#entries.get(name);
-    // The key is not derived for every request; the sweep detects another master key.
+    // The key is not derived for every request; `#keepSweeping` detects a new master key.
     if (known?.seen === sandbox) return known.agent;
     const wanted = this.#identify(sandbox);
     if (wanted === undefined) return undefined;
@@ -149,9 +149,9 @@ export class Upstreams {
   }
 
   /**
-   * Counts a request or a WebSocket, and returns the function that the caller calls at its end.
+   * Counts a request or a WebSocket, and returns a function that the caller calls at its end.
    * Throws where no permit is free. Requests without a key have permits of their own, so that
-   * clients which only know a URL can't use up those of owners.
+   * clients that only know a URL can not use up the permits of owners.
    */
   begin(
     { upstream, owner, identity }: AgentUpstream,
@@ -169,7 +169,7 @@ export class Upstreams {
     };
   }
 
-  /** Closes every WebSocket for a shutdown, and each new one at once. */
+  /** Closes every WebSocket for a shutdown; new WebSockets are closed at once. */
   drain(): void {
     this.#closed = true;
     for (const { agent } of this.#entries.values())
@@ -223,7 +223,7 @@ export class Upstreams {
     this.#retired.set(upstream, timer);
   }
 
-  /** Detects changes without an event: another master key, and long silent WebSockets. */
+  /** Detects changes that cause no event: a new master key, and WebSockets without traffic. */
   #keepSweeping(): void {
     if (this.#sweep !== undefined || this.#closed) return;
     this.#sweep = this.#options.clock.after(sweepMs, () => {

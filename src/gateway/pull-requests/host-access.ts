@@ -23,19 +23,19 @@ export interface PullRequestCall {
   readonly conversation: CachedConversation;
   /** Origin of the request, for the audit log. */
   readonly by: 'client' | 'agent' | 'gateway';
-  /** Absent: the call is completed, because the host may have acted already. */
+  /** Aborts the call. Absent where the call must be completed: the host may have acted already. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** The access of a conversation to its repository, whose policy allows pull requests. */
 export interface HostAccess {
   readonly api: HostApi;
-  /** The repository under which pull requests are recorded, whatever its current name. */
+  /** Provider and repository under which pull requests are recorded, even after a rename. */
   readonly place: RecordedPlace;
   /**
-   * Asks the host for the current name: hosts redirect no write under an old name. Each request
-   * about a pull request uses the target that this returns. Throws where the policy for the current
-   * name allows no pull requests.
+   * Asks the host for the current name of the repository, because hosts redirect no write to an old
+   * name. Every request about a pull request uses the returned `target`. Throws where the policy
+   * for the current name allows no pull requests.
    */
   readonly present: () => Promise<PresentRepository>;
   readonly refused: GitCredential['refused'];
@@ -52,7 +52,7 @@ export interface PresentRepository {
 /** Maximum time for all requests to a host in one call. */
 const callMs = 30_000;
 
-/** GitHub allows a token 5000 requests an hour, and this leaves some to its owner. */
+/** Requests an hour. GitHub allows 5000 for a token, so some remain for the token's owner. */
 export const hostApiBudget = { perOwner: 3_000, perSandbox: 600 } as const;
 
 /** Decides whether conversations may have pull requests, and with which credential. */
@@ -65,7 +65,7 @@ export class HostAccesses {
     this.#budget = new HostBudget(options.clock, hostApiBudget);
   }
 
-  /** Throws where the conversation has no repository, or its owner may open none there. */
+  /** Throws where the conversation has no repository, or may have no pull requests there. */
   async of({ conversation, by, signal }: PullRequestCall): Promise<HostAccess> {
     const { credentials, templates, apiOf, defaultProvider } = this.#options;
     const { metadata, spec } = conversation;

@@ -17,7 +17,7 @@ export interface PullRequestRecordsOptions {
 const stateOf = { open: 'Open', closed: 'Closed', merged: 'Merged' } as const;
 const maxTitleLength = 512;
 
-/** Provider and repository of a pull request, by the conversation's name of the repository. */
+/** Provider of a pull request, and its repository by the name that the conversation uses. */
 export type RecordedPlace = Pick<PullRequestRecord, 'provider' | 'repository'>;
 
 /** Keeps pull requests in the status of their conversation. */
@@ -28,14 +28,14 @@ export class PullRequestRecords {
     this.#options = options;
   }
 
-  /** The conversation as stored. Throws `not-found` where it was recreated under its name. */
+  /** The conversation in the API server. Throws `not-found` where it has another UID. */
   async stored({ metadata: { namespace, name, uid } }: CachedConversation): Promise<Conversation> {
     const stored = await this.#options.client.get(conversations, namespace, name);
     if (stored.metadata.uid !== uid) throw notFound('conversation');
     return stored;
   }
 
-  /** Stores a pull request in the status; replaces the one with its number. */
+  /** Stores a pull request in the status, in place of the record with the same number. */
   async record(
     conversation: CachedConversation,
     place: RecordedPlace,
@@ -49,7 +49,7 @@ export class PullRequestRecords {
     return pullRequest;
   }
 
-  /** Stores changes of a pull request that the status has. */
+  /** Stores the changes of a pull request that the status already contains. */
   async update(
     conversation: CachedConversation,
     place: RecordedPlace,
@@ -120,13 +120,13 @@ const isUpToDate = (known: PullRequestRecord, seen: PullRequestRecord): boolean 
   known.url === seen.url &&
   known.base === seen.base;
 
-/** The branch of the last push that the host has accepted. */
+/** The branch of the last push that the host has accepted; undefined for another kind of ref. */
 export function lastPushed({ status }: Pick<Conversation, 'status'>): string | undefined {
   const push = status?.pushes?.findLast(({ outcome }) => outcome === 'Accepted');
   return push?.ref.startsWith(heads) === true ? push.ref.slice(heads.length) : undefined;
 }
 
-/** Numbers of the pull requests that a conversation has opened or is about, the last one last. */
+/** Numbers of the pull requests that a conversation is about, then of those that it has opened. */
 export const numbersOf = ({
   spec,
   status,

@@ -16,22 +16,22 @@ export interface PullRequestStatesOptions extends Pick<MeasuredRuntime, 'clock' 
 const sweepMs = 30_000;
 const minIntervalMs = 60_000;
 const maxIntervalMs = 6 * 3_600_000;
-/** Interval of a pull request, as a share of the time without a change of its state. */
+/** Interval between two reads of a pull request, as a share of the time since its last change. */
 const intervalShare = 1 / 10;
 
-/** Milliseconds between two reads of the state of a pull request. Pure. */
+/** Milliseconds between two reads of the state of a pull request. */
 export const intervalOf = (unchangedMs: number): number =>
   Math.min(Math.max(unchangedMs * intervalShare, minIntervalMs), maxIntervalMs);
 
 /**
- * Refreshes the state of open pull requests, so that a status shows what people do on the git host:
- * each minute at first, later each tenth of the age. Each gateway does this; a change is stored
- * once.
+ * Refreshes the state of open pull requests in the status of conversations. The interval is a
+ * minute at first, and later a tenth of the time since the last change of the state. Every replica
+ * reads the states; a change is stored once.
  */
 export class PullRequestStates {
   readonly #options: PullRequestStatesOptions;
   readonly #places: Shares;
-  /** Monotonic times of the next read, by conversation and number. */
+  /** Monotonic times of the next read, by the conversation's UID and the number. */
   #dueAt = new Map<string, number>();
   readonly #ended = new AbortController();
   #timer: Timer;
@@ -74,7 +74,7 @@ export class PullRequestStates {
     this.#dueAt = dueAt;
   }
 
-  /** Never rejects. */
+  /** Reads the state of a pull request, and stores a change. Never rejects. */
   async #refresh(conversation: CachedConversation, pullRequest: PullRequestRecord): Promise<void> {
     const { pullRequests, logger } = this.#options;
     const { signal } = this.#ended;

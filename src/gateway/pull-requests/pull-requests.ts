@@ -29,21 +29,21 @@ import {
 import { lastPushed, numberOf, numbersOf, PullRequestRecords } from './pull-request-records.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 
-/** Ends of lines for a host or a bot there: those of Unicode, and of `splitlines` of Python. */
+/** Line ends for a git host or a bot there: those of Unicode and of Python's `splitlines`. */
 // eslint-disable-next-line no-control-regex -- Python ends lines with these too
 const lineEnds = /\r\n?|[\v\f\u{1c}-\u{1e}\u{85}\u{2028}\u{2029}]/gv;
 /**
- * A command at the beginning of a line. Characters without a glyph count as blanks and as absent,
- * because hosts trim or drop them.
+ * A command such as `/merge` at the beginning of a line. Invisible characters before and after the
+ * slash are skipped, because git hosts trim or drop them.
  */
 const command =
   /^([[\s\p{Cc}\p{Cf}]--\n]*)\/(?=[[\p{Cc}\p{Cf}]--\n]*[a-z][^\s\p{Cc}\p{Cf}\/]*(?:[\s\p{Cc}\p{Cf}]|$))/gimv;
 
 /**
- * The text with a backslash before each command to the host, or to a bot there, so that Markdown
- * shows the line unchanged and nothing executes it: GitLab and common bots close, approve and merge
- * by a line like `/merge`. A path like `/usr/bin` is no command. Each end of a line becomes a line
- * feed, so that host and gateway see the same lines.
+ * The text with a backslash before each command, so that neither the git host nor a bot there
+ * executes the command, and Markdown shows the line unchanged. GitLab and common bots close,
+ * approve and merge at a line like `/merge`. A path like `/usr/bin` is no command. Every line end
+ * becomes a line feed, so that host and gateway see the same lines.
  */
 export const withoutQuickActions = (text: string): string =>
   text.replaceAll(lineEnds, '\n').replaceAll(command, String.raw`$1\/`);
@@ -77,28 +77,28 @@ export interface PullRequestsOptions
 export interface PullRequestRequest {
   readonly title: string;
   readonly body?: string | undefined;
-  /** Branch with the changes. Absent: the branch that the sandbox has pushed last. */
+  /** Branch with the changes; by default the branch that the sandbox has pushed last. */
   readonly head?: string | undefined;
-  /** Target branch. Absent: the default branch of the repository. */
+  /** Target branch; by default the default branch of the repository. */
   readonly base?: string | undefined;
   readonly draft?: boolean | undefined;
 }
 
 export interface OpenedPullRequest {
   readonly pullRequest: PullRequestRecord;
-  /** False: the branch already had an open pull request. */
+  /** False where the branch already had an open pull request. */
   readonly isNew: boolean;
 }
 
-/** Lifetime of the details of a pull request in the cache: an agent may request them in a loop. */
+/** Lifetime of cached details of a pull request, because an agent may request them in a loop. */
 export const detailsMs = 10_000;
-/** Maximum characters of the details in the cache. */
+/** Maximum characters of all cached details. */
 const maxDetailsLength = 4 * 1024 * 1024;
 
 /**
- * Opens pull requests on git hosts with the credential of the owner of a conversation, comments on
- * them, and keeps them in the status of the conversation. Nothing here merges, closes or approves
- * one. Methods throw `ProblemError`.
+ * Opens pull requests on git hosts with the credential of a conversation's owner, comments on them,
+ * and records them in the status of the conversation. No method merges, closes or approves a pull
+ * request. Methods throw `ProblemError`.
  */
 export class PullRequests {
   readonly #options: PullRequestsOptions;
@@ -106,7 +106,7 @@ export class PullRequests {
   readonly #writes: HourlyLimit;
   readonly #accesses: HostAccesses;
   readonly #records: PullRequestRecords;
-  /** By conversation and number. */
+  /** Cached details by the conversation's UID and the number. */
   readonly #details: LRUCache<string, PullRequestDetails>;
 
   constructor(options: PullRequestsOptions) {
@@ -124,8 +124,8 @@ export class PullRequests {
   }
 
   /**
-   * Opens a pull request. A branch has one open pull request at most: a repetition finds it, even
-   * one whose response was lost.
+   * Opens a pull request. A branch has at most one open pull request: a repeated call returns it,
+   * even where the response to the first call was lost.
    */
   open(call: PullRequestCall, request: PullRequestRequest): Promise<OpenedPullRequest> {
     return this.#atHost(call, async ({ api, place, present }) => {
@@ -152,7 +152,7 @@ export class PullRequests {
     });
   }
 
-  /** A pull request with its comments. Without a number: the last one of the conversation. */
+  /** A pull request with its comments; by default the last one of the conversation. */
   details(call: PullRequestCall, number?: number): Promise<PullRequestDetails> {
     return this.#atHost(call, async ({ api, place, present }) => {
       const known = numberOf(await this.#records.stored(call.conversation), number);
@@ -166,7 +166,7 @@ export class PullRequests {
     });
   }
 
-  /** Comments on a pull request of the conversation. Without a number: on the last one. */
+  /** Comments on a pull request of the conversation; by default on the last one. */
   comment(
     call: PullRequestCall,
     { number, body }: { readonly number?: number | undefined; readonly body: string },
@@ -190,8 +190,8 @@ export class PullRequests {
   }
 
   /**
-   * Reads the state of a recorded pull request again, and stores a change. The sandbox causes no
-   * part of this, so its budget does not count.
+   * Reads the state of a recorded pull request again, and stores a change. The read does not count
+   * against the budget of the sandbox, because the sandbox has not caused it.
    */
   refresh(call: PullRequestCall, { number }: Pick<PullRequestRecord, 'number'>): Promise<void> {
     return this.#atHost({ ...call, by: 'gateway' }, async ({ api, place, present }) => {
@@ -250,8 +250,8 @@ export class PullRequests {
   }
 
   /**
-   * Writes a line of the audit log before the host acts, and one with the outcome afterwards.
-   * Unknown: the host may have acted.
+   * Writes a line of the audit log before the request to the host, and a line with the outcome
+   * after the request. The outcome Unknown means that the host may have acted.
    */
   async #audited<T>(
     line: string,
@@ -290,8 +290,8 @@ export class PullRequests {
 }
 
 /**
- * Creates a pull request, or finds the open one of the branch. The host decides, because it accepts
- * one for each branch; a lost response counts as created when a read then shows the pull request.
+ * Creates a pull request, or returns the open one of the branch. The host accepts only one for each
+ * branch. A create without a response counts as successful when a read then shows the pull request.
  */
 async function openOnce(
   api: HostApi,
@@ -312,7 +312,7 @@ async function openOnce(
 const detailsKey = ({ conversation }: PullRequestCall, number: number): string =>
   `${conversation.metadata.uid}/${number}`;
 
-/** Throws where the policy lets no sandbox push the branch. */
+/** Throws where the policy does not let a sandbox push the branch. */
 function checkHead(head: string, { push }: GitPolicy): void {
   if (push.enabled && isPushable(head, push)) return;
   throw refused(

@@ -8,7 +8,7 @@ import { branch, optional, shownName, shownText, conversationParams } from '../h
 const maxTitleLength = 256;
 const maxBodyLength = 65_536;
 
-/** Fields of a request for a pull request, of clients and of agents. */
+/** Fields of a request for a pull request, which clients and agents share. */
 export const pullRequestFields = {
   title: shownName(maxTitleLength).describe('Title of the pull request.'),
   body: optional(shownText(maxBodyLength)).describe('Description in Markdown.'),
@@ -25,7 +25,7 @@ const { post } = endpoints('conversations');
 
 const openedSchema = z.object({ number: z.int(), url: z.string(), provider: z.string() });
 
-/** Pull requests that clients open for a conversation. Agents have tools of their own. */
+/** Routes with which clients open pull requests. Agents use tools instead. */
 export function pullRequestRoutes({
   lookup,
   pullRequests,

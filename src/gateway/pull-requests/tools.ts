@@ -31,7 +31,7 @@ export interface ToolsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> 
   readonly version: string;
 }
 
-/** Loaded with the first call: the library takes 10 MiB of memory. */
+/** Loads the MCP library at the first call, because the library takes 10 MiB of memory. */
 const loadLibrary = async () => {
   const [{ McpServer: Server }, { WebStandardStreamableHTTPServerTransport: Transport }] =
     await Promise.all([
@@ -43,19 +43,19 @@ const loadLibrary = async () => {
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
 
 const maxBodyBytes = 256 * 1024;
-/** Requests of one sandbox: each call of a tool is one, and the first one of an agent three. */
+/** Limit of one sandbox. Each call of a tool is one request; an agent's first call is three. */
 const sandboxRate = { perSecond: 5, burst: 60, capacity: 20_000 };
 
 /**
- * Serves tools for pull requests to the agent of a conversation, by the Model Context Protocol:
- * `POST /mcp/{sandbox}/{conversation}`, with the tools token of the sandbox. No request needs an
- * earlier one, so that an agent can reach any replica.
+ * Serves tools for pull requests to the agent of a conversation, by the Model Context Protocol
+ * (MCP): `POST /mcp/{sandbox}/{conversation}`, with the tools token of the sandbox. A request
+ * depends on no earlier one, so that any replica can answer it.
  */
 export function pullRequestTools(options: ToolsOptions): CallbackHandler {
   const { keys, conversations, clock } = options;
   const buckets = new TokenBuckets({ clock, ...sandboxRate });
 
-  /** The check of an unknown sandbox takes as long as that of a known one. */
+  /** Checks the tools token. The check takes equally long for an unknown and a known sandbox. */
   const holderOf = ({ request, sandbox }: CallbackRequest): Sandbox => {
     const isGood = keys.acceptsToolsToken(sandbox?.metadata.uid ?? 'none', bearerTokenOf(request));
     if (isGood && sandbox !== undefined && sandbox.metadata.deletionTimestamp === undefined)
@@ -91,7 +91,7 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
   };
 }
 
-/** Answers one request by a server of its own. */
+/** Answers one request with an MCP server that exists only for this request. */
 async function answer(
   server: McpServer,
   { request, response, signal }: CallbackRequest,

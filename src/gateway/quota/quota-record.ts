@@ -53,7 +53,7 @@ const capSchema = z.object({
     .describe('How much is stored of it; may be more than a limit that was lowered.'),
 });
 
-/** Maximum sandboxes in the queue of a record, which streams repeat with each change. */
+/** Maximum sandboxes in `queue`, because streams send the record again at each change. */
 const maxQueue = 100;
 
 export const quotaSchema = z.object({
@@ -101,7 +101,7 @@ export const quotaSchema = z.object({
 
 export type QuotaRecord = z.output<typeof quotaSchema>;
 
-/** The limit on all owners together, as the operator has counted it last. */
+/** The quota for all owners together, with the last count of the operator. */
 export interface SharedLimit {
   readonly rule: QuotaRule;
   readonly active: number;
@@ -145,7 +145,7 @@ const rejected = (rule: QuotaRule, more = ''): NextStart => ({
   reason: `The start would be refused: ${full(rule)}${more}.`,
 });
 
-/** Why the quota would choose this victim. */
+/** The text that says why the quota would pause this sandbox. */
 function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
   if (viewOfSandbox(victim).phase !== 'RUNNING') return 'whose agent can not be used';
   if (isAutomatic(victim, [])) return 'which came back by itself';
@@ -210,7 +210,7 @@ export const storedView = ({ conversations, storedBytes, sandboxes }: Totals) =>
   sandboxes,
 });
 
-/** The quotas as an owner may see them: its own completely, of the others only their number. */
+/** The quotas as an owner may see them: own sandboxes in full, those of others as a number. */
 export function presentQuota(sources: QuotaSources): QuotaRecord {
   const { owner, own, starts, shared, stored, caps, now, conversationIdsIn } = sources;
   const limits = [

@@ -19,7 +19,7 @@ import {
   conversationReferencesOf,
 } from '../../resources/sandbox-owner-references.ts';
 
-/** Starts that are to get a sandbox of their own and have none yet. */
+/** Number of starts that need a sandbox of their own, and have none yet. */
 function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
   const made = new Set(
     sandboxes.map((sandbox) => `${sandbox.spec.owner}/${madeForReferenceOf(sandbox)?.uid ?? ''}`),
@@ -37,11 +37,11 @@ function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
  * being released don't count.
  */
 const slotsInUse = (holdings: Holdings): number =>
-  // Warm sandboxes count as free.
+  // Warm sandboxes do not count.
   holdings.sandboxes.filter((sandbox) => !isWarmSandbox(sandbox) && usesSlot(sandbox)).length +
   startsWithoutSandbox(holdings);
 
-/** The conversations of each sandbox: those in it, and those of its owner references. */
+/** The conversations of each sandbox: those inside, and those that its owner references name. */
 export function conversationsIn({
   conversations,
   sandboxes,
@@ -65,7 +65,7 @@ export function conversationsIn({
   );
 }
 
-/** The sandboxes of one owner as the operator counts them. */
+/** The load of one owner, with the same classification as in the operator. */
 function ownLoad(
   holdings: Holdings,
   { now, templates }: { readonly now: number; readonly templates: readonly SandboxTemplate[] },
@@ -120,7 +120,7 @@ function sharedLimit(lookup: ResourceLookup, rule: QuotaRule): SharedLimit {
 
 type Refusal = NonNullable<QuotaSources['refused']>;
 
-/** The quota with the policy Reject that has no room for one more, as far as the cache knows. */
+/** The quota with the policy Reject that would reject one more sandbox, according to the cache. */
 export function refusalOf(lookup: ResourceLookup, owner: string): Refusal | undefined {
   const refusal = (rule: QuotaRule | undefined, holdings: () => Holdings): Refusal | undefined => {
     if (rule?.onExceeded !== 'Reject') return undefined;
@@ -147,7 +147,7 @@ export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
   }),
 ];
 
-/** Rejects a start beyond a Reject quota, as far as known; the operator rejects the others. */
+/** Throws 429 if the cache shows a full Reject quota. The operator checks every start again. */
 export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {
   const refusal = refusalOf(lookup, owner);
   if (refusal === undefined) return;

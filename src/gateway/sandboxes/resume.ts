@@ -23,8 +23,8 @@ export interface ResumeNeeds {
 }
 
 /**
- * Whether a resume restarts a sandbox in ERROR: only one that has run, unless the start of the
- * conversation that the sandbox was made for has failed. False for a sandbox in another phase.
+ * Whether a resume can restart a sandbox in ERROR: the sandbox must have run, and the start of the
+ * conversation for which it was created must not have failed. False in any other phase.
  */
 export function comesBackFromError(lookup: ResourceLookup, sandbox: Sandbox): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
@@ -34,7 +34,7 @@ export function comesBackFromError(lookup: ResourceLookup, sandbox: Sandbox): bo
 
 /**
  * Throws 409 for a sandbox that is deleted, or that has failed and can not be restarted. `use`
- * completes the message: what the sandbox can not be used for.
+ * completes the message with the use that is refused.
  */
 export function refuseUnusable(phase: SandboxStatus, { comesBack = false, use = '' } = {}): void {
   if (phase === 'MISSING' || (phase === 'ERROR' && !comesBack))
@@ -42,14 +42,14 @@ export function refuseUnusable(phase: SandboxStatus, { comesBack = false, use = 
 }
 
 /**
- * Requests a resume for a person. The annotation is for a sandbox that its quota or its idleness
- * has paused: its `spec.replicas` is 1 already, so that the patch would otherwise change nothing.
+ * Requests a resume on behalf of a person. Where a quota or idleness has paused the sandbox,
+ * `spec.replicas` is 1 already, so only the annotation requests the resume.
  */
 export async function requestResume(
   { client, clock, feeds }: ResumeNeeds,
   { metadata: { namespace, name, uid } }: Pick<Sandbox, 'metadata'>,
 ): Promise<void> {
-  // Another sandbox of this name is not resumed.
+  // The UID keeps the patch from resuming a newer sandbox of the same name.
   const updated = await client.mergePatch(sandboxes, namespace, name, {
     metadata: { uid, annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
     spec: { replicas: 1 },
@@ -58,8 +58,8 @@ export async function requestResume(
 }
 
 /**
- * Requests a resume, and that an interrupted run continues. The request names a generation, so the
- * write names the version that was read.
+ * Requests a resume, and the continuation of an interrupted run. The annotation contains a
+ * generation, so the write names the resourceVersion that was read.
  */
 export async function requestRun(
   { client, clock, feeds }: ResumeNeeds,

@@ -55,7 +55,7 @@ interface SandboxNeeds {
   readonly templateName: string;
 }
 
-/** The next generation; after an unreadable one the time in seconds, beyond any count. */
+/** The next generation; after an unreadable one, Unix time, which is larger than any count. */
 function generationAfter(sandbox: Sandbox, nowMs: number): number {
   const generation = sessionKeyGenerationOf(sandbox) ?? Math.floor(nowMs / 1000);
   if (generation >= maxSessionKeyGeneration)
@@ -67,9 +67,9 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
 }
 
 /**
- * Moves the session keys of a sandbox to another generation than the given one, and waits until the
- * cache shows it. The write names the version that was read, so that concurrent requests, a retry
- * and a lost response cause one rotation and never a return.
+ * Increments the session key generation of a sandbox, and waits until the cache shows it. The write
+ * names the resourceVersion that was read, so that concurrent requests, retries and lost responses
+ * cause one rotation, and never a return to an earlier generation.
  */
 async function rotateSessionKey(
   { client, clock, feeds }: SandboxNeeds,
@@ -158,8 +158,8 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
       const sandbox = await ownSandbox(needs.lookup, call);
       refuseUnusable(viewOfSandbox(sandbox).phase);
       const { name, namespace, uid } = sandbox.metadata;
-      // The pause is written even where the cache shows a paused sandbox: it may lag behind a
-      // resume. Another sandbox of this name stays unchanged.
+      // The pause is written even where the cache shows a paused sandbox, because the cache may lag
+      // behind a resume. The UID protects a newer sandbox of the same name.
       const patch = { metadata: { uid }, spec: { replicas: 0 } };
       await needs.client.mergePatch(sandboxes, namespace, name, patch);
       await needs.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
@@ -212,7 +212,7 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
   }),
 ];
 
-/** Maximum delay of a deletion for the archive, in milliseconds. */
+/** Maximum wait of a deletion until the operator has archived the data of the agent. */
 const endMs = 10_000;
 
 /**
@@ -248,7 +248,7 @@ async function startSandbox(
   };
   const create = () =>
     client.create(sandboxes, object).catch(async (error: unknown) => {
-      // The sandbox may be stored nevertheless, and no other request uses its name.
+      // A create without a response may have stored the sandbox. No other request uses its name.
       const present = mayBeExecuted(error) ? await lookup.sandbox(owner, name) : undefined;
       if (present === undefined) throw error;
       return present;

@@ -25,7 +25,7 @@ export function sandboxSettingsRoutes({
   readonly secrets: SecretReader;
   readonly secretReads: SecretReads;
 }): readonly Route[] {
-  /** A session key is only valid for a sandbox in the cache. */
+  /** The sandbox of the owner; for a session key, which has no owner here, from the cache only. */
   const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
     const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
     if (sandbox === undefined) throw notFound('sandbox');
@@ -53,7 +53,7 @@ export function sandboxSettingsRoutes({
       handle: async ({ owner, params: { id, name }, response }) => {
         const { requestId, principal, chain } = response.locals;
         const sandbox = await sandboxOf(owner, id);
-        // A page's script has the person's cookie, which makes keys and reads session keys.
+        // A script in a page could use the session cookie to create API keys and read session keys.
         if (chain?.hasSession !== false)
           throw new ProblemError(
             'forbidden',

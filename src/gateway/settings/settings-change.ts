@@ -11,7 +11,7 @@ import { unreadable } from '../lookup/secret-reader.ts';
 import { label, unused } from '../http/fields.ts';
 import { refuseTooLarge } from './secrets.ts';
 
-/** Text in place of each value in responses, as the published clients know it. */
+/** Text that replaces each secret value in responses; the published clients recognize it. */
 const hiddenValue = '**********';
 
 const hiddenValues = z
@@ -32,7 +32,7 @@ export const mcpConfigSchema = z.record(
   ]),
 );
 
-/** The servers of an owner, without the values of headers and environments. */
+/** The MCP servers of an owner, without the values of headers and environment variables. */
 export const presentMcpServers = (
   servers: readonly OwnerMcpServer[],
   owner: string,
@@ -55,14 +55,14 @@ export const presentMcpServers = (
     }),
   );
 
-/** A name or an address in a git commit, on one line. Null or empty: none. */
+/** A name or an email address in a git commit, on one line; null or empty for none. */
 const commitText = () =>
   label(128)
     .refine((text) => /^[^<>\r\n\t]*$/.test(text), 'must not have <, > or line breaks')
     .transform((text) => text.trim())
     .nullish();
 
-/** The same rule as in the CRD. */
+/** The URL of an MCP server, by the same rule as in the CRD. */
 const serverUrl =
   /^https?:\/\/(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?][A-Za-z0-9._~:/?&=%@+,;!*()-]*)?$/;
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
@@ -124,7 +124,7 @@ const mcpDiff = z
 
 const model = label(256).nullish();
 
-/** Preferences of the official web UI, sent as own fields; the UI works with its defaults. */
+/** Preferences that the official web UI sends. They are ignored, and the UI uses its defaults. */
 const preferences = Object.fromEntries(
   [
     'language',
@@ -137,8 +137,8 @@ const preferences = Object.fromEntries(
 );
 
 /**
- * Absent fields stay unchanged. The differences of the settings of an agent are open: clients send
- * whatever their version of the agent has.
+ * A change of the settings. Absent fields stay unchanged. `agent_settings_diff` accepts unknown
+ * fields, because clients send all fields of their version of the agent.
  */
 export const settingsRequestSchema = z
   .strictObject({
@@ -170,7 +170,7 @@ export const settingsRequestSchema = z
   }));
 export type SettingsRequest = z.output<typeof settingsRequestSchema>;
 
-/** The settings after a request. Throws 422 that names the field of an invalid one. */
+/** The settings after a request. Throws 422 with the name of the field for an invalid value. */
 export function changedSettings(
   stored: OwnerSettingsSpec,
   request: SettingsRequest,
@@ -234,7 +234,7 @@ interface ServerChange {
 function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange): OwnerMcpServer {
   const url = given(patch.url, known?.url);
   const command = given(patch.command, known?.command);
-  // A server changes from one transport to the other by the fields of the request.
+  // A request with a `url` or a `command` may change the transport of a server.
   const isRemote = typeof patch.url === 'string' || (url !== undefined && !patch.command);
   if (isRemote ? url === undefined : command === undefined)
     throw invalidField(path, 'must have a url or a command');
@@ -256,15 +256,16 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
 }
 
 /**
- * The destination of a server's values: the origin of its URL, or its program with its arguments,
- * which may name a package. A request can't read the values, so it must not redirect them either.
+ * The destination of a server's secret values: the origin of its URL, or its program with the
+ * arguments, which may name a package. A request can not read the values, so it must not redirect
+ * them to another destination.
  */
 const placeOf = ({ url, command, args = [] }: Partial<OwnerMcpServer>): string =>
   url === undefined
     ? `program ${JSON.stringify([command, ...args])}`
     : `origin ${URL.parse(url)?.origin ?? url}`;
 
-/** A field of a merge patch: absent keeps the value, and null removes it. */
+/** The value of a field after a merge patch: undefined keeps the value, and null removes it. */
 const given = <T>(wanted: T | null | undefined, known: T | undefined): T | undefined =>
   wanted === undefined ? known : (wanted ?? undefined);
 

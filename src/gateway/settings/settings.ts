@@ -25,7 +25,7 @@ const emptyPage = { items: [], next_page_id: null };
 
 interface Constant {
   readonly summary: string;
-  /** Names of ignored parameters that clients send. */
+  /** Names of query parameters that clients send and that are ignored. */
   readonly parameters?: readonly string[];
   /** The response, by default an empty page. */
   readonly answer?: z.ZodType;
@@ -49,7 +49,7 @@ const constantRoute = (
   });
 const pageParameters = ['limit', 'page_id'] as const;
 
-/** Empty endpoints that the official web UI expects: a 404 would show an error message. */
+/** Endpoints with an empty result. For a 404, the official web UI would show an error message. */
 export const unsupportedRoutes: readonly Route[] = [
   constantRoute('/api/organizations', 'listOrganizations', {
     summary: 'Organizations: there are none, an API key belongs to an owner',

@@ -38,7 +38,7 @@ import {
 const hidden = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 
-/** Instructions for people without a link. */
+/** HTML that explains how to get a sign-in link. */
 const wayToLink =
   '<p>A link signs you in without a key, once. On this machine <code>make run</code> prints one, and the command for the next one, which ends in <code>login-link</code>. On a cluster ask the people who run this service: they make one with <code>conversation-operator login-link --owner NAME</code>.</p>';
 
@@ -92,8 +92,8 @@ ${wayToLink}
 });
 
 /**
- * The page of a link, whose button signs in. A request for the page changes nothing: an email
- * scanner, or another site that opens the link, leaves the decision to the person.
+ * The page that a sign-in link opens. Only its button signs in, so that an email scanner or another
+ * site that opens the link changes nothing.
  */
 const confirmationPage = ({
   owner,
@@ -149,14 +149,14 @@ interface SignInNeeds {
   readonly audit: Logger;
 }
 
-/** The pages and calls by which a person signs in and out. */
+/** The pages and endpoints with which a person signs in and out. */
 export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
   const { sessions, ring, isSynced, publicUrl, rateLimits, proxies, keyUse } = needs;
   const { identityProviders } = needs;
   const { issuers } = identityProviders;
   const find = (name: string) => identityProviders.find(name);
 
-  /** Shows the page again with status 401. Throws 429 after too many failures of the address. */
+  /** Shows the sign-in page with status 401. Throws 429 after too many failures of the client. */
   function refuse(response: Response, page: Parameters<typeof keyPage>[0]): 'sent' {
     rateLimits.failedKey(proxies.clientAddress(response.req));
     response.setHeader('www-authenticate', 'Bearer');
@@ -197,7 +197,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
         }
         const link = await sessions.linkOf(token);
         if (link === undefined) return refuse(response, { notice: refusedLink, returnTo });
-        // Scanners of emails and chats open links too: only the form of the page uses a link up.
+        // Email scanners and chats open links too, so only the form of the page uses up a link.
         const { owner } = link.key.spec;
         return sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
       },
@@ -266,7 +266,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
   ];
 };
 
-/** A form of another site could sign a person in as another owner, or out. */
+/** Throws 403 for a form of another site, which could sign a person out or in as another owner. */
 function refuseForeignForm(request: Request, publicUrl: string): void {
   if (!isFromOwnPage(request, publicUrl))
     throw new ProblemError(

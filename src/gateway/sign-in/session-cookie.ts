@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { RandomBytes } from '../auth/key.ts';
 import { maxPathLength } from '../pages/page.ts';
 
-/** The part of a request that decides its cookie. */
+/** The part of a request that determines the name of its cookie. */
 export type CookieRequest = Pick<IncomingMessage, 'headers'>;
 
 interface CookieKind {
@@ -14,14 +14,14 @@ interface CookieKind {
 
 const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i;
 
-/** Whether the request names a loopback host, that of the browser's own machine. */
+/** Whether the Host header names a loopback host, which is the machine of the browser. */
 export const isLoopback = ({ headers }: CookieRequest): boolean =>
   loopbackHost.test(headers.host ?? '');
 
 /**
- * Browsers send a cookie to every port of a host, so that its name contains the port where several
- * services may share the host. The prefix `__Host-` makes a browser reject a cookie that another
- * host, or a page without TLS, has set.
+ * Name and security of the session cookie. Browsers send a cookie to every port of a host, so the
+ * name contains the port where services may share a host. The prefix `__Host-` makes a browser
+ * reject a cookie that another host, or a page without TLS, has set.
  */
 function kindOf(request: CookieRequest, publicUrl: string, purpose: Purpose): CookieKind {
   const { host = '' } = request.headers;
@@ -71,10 +71,10 @@ export function setCookie(
 }
 
 export const sessionSchema = z.object({
-  /** Name and UID of the ApiKey that the session acts for. */
+  /** Name and UID of the ApiKey that the session uses. */
   name: z.string().min(1),
   uid: z.string().min(1),
-  /** Milliseconds since 1970: of the creation and of the expiry. */
+  /** Times of the creation and of the expiry, in milliseconds since 1970. */
   issuedAtMs: z.int().positive(),
   expiresAtMs: z.int().positive(),
 });
@@ -83,19 +83,19 @@ export type Session = z.output<typeof sessionSchema>;
 const cipher = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
-/** A longer text is no cookie of this gateway, and is not decrypted. */
+/** Maximum length of a cookie value that is decrypted; no cookie of this gateway is longer. */
 const maxSealedLength = 3584;
 
-/** What a sealed text is for; a text of one purpose does not open as one of another. */
+/** Use of a cookie. A value that is encrypted for one purpose can not be read for another. */
 type Purpose = 'session' | 'sign-in';
 
-/** Sessions had no purpose when there were no others. */
+/** Session cookies of earlier versions have no additional data. */
 const additionalDataOf = (purpose: Purpose): Buffer =>
   Buffer.from(purpose === 'session' ? '' : purpose);
 
 /**
- * The value as a text for a cookie, encrypted and authenticated with the first key. Only a gateway
- * that has the key can create or read it.
+ * The JSON of a value as a cookie value, encrypted and authenticated with the first key. Only a
+ * gateway with the key can create or read it.
  */
 export function seal(
   purpose: Purpose,
@@ -111,8 +111,9 @@ export function seal(
 }
 
 /**
- * The value in an encrypted text of this purpose; undefined where no key decrypts it, or the value
- * has another form. During a rotation of the master key, the earlier keys decrypt their cookies.
+ * The value in a cookie of this purpose; undefined where no key decrypts the cookie, or the value
+ * does not match the schema. During a rotation of the master key, the earlier keys decrypt the
+ * cookies that they have encrypted.
  */
 export function unseal<T>(
   purpose: Purpose,
@@ -152,16 +153,16 @@ type OriginRequest = Pick<IncomingMessage, 'headers' | 'method'>;
 const hostOf = (url: string): string | undefined =>
   URL.canParse(url) ? new URL(url).host : undefined;
 
-/** Whether a page of another origin has made the request, by the browser's headers. */
+/** Whether a page of another origin has sent the request, according to Sec-Fetch-Site. */
 export function isFromElsewhere({ headers }: Pick<OriginRequest, 'headers'>): boolean {
   const site = headers['sec-fetch-site'];
   return site !== undefined && site !== 'same-origin' && site !== 'none';
 }
 
 /**
- * Whether a page of the service itself has made a write. The header Origin names the service: by
- * the host of the request, or by the public URL where a proxy has replaced that host. Browsers send
- * Sec-Fetch-Site to every address except a plain-text one of another machine.
+ * Whether a page of the service has sent this write. The header Origin must name the host of the
+ * request or, where a proxy has replaced that host, the host of the public URL. Browsers omit
+ * Sec-Fetch-Site only for plain HTTP to another machine; otherwise it must be same-origin.
  */
 export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolean {
   const { origin, host, 'sec-fetch-site': site } = request.headers;
@@ -174,8 +175,8 @@ export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolea
 }
 
 /**
- * A path of the service as a relative reference for a page at `/login`; the first page for
- * everything else, so that no link leads to another site.
+ * A path of the service as a relative reference for a page at `/login`; for any other text, the
+ * first page, so that no link leads to another site.
  */
 export function ownPath(wanted: string | null | undefined): string {
   const home = './';

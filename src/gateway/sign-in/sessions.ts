@@ -39,13 +39,13 @@ interface LoginLinkOptions {
   readonly role: NonNullable<ApiKeySpec['role']>;
   readonly clock: Pick<Clock, 'now'>;
   readonly url: string;
-  /** The key that the link and its session depend on. */
+  /** The API key on which the link and its session depend. */
   readonly issuer?: ApiKey | undefined;
 }
 
 /**
- * Creates a link that signs in once, within 10 minutes. The link's ApiKey opens nothing else; the
- * gateway that deletes it creates the session, so that only one does.
+ * Creates a link that signs in once, within 10 minutes. The link's ApiKey opens nothing else. The
+ * replica that deletes the ApiKey creates the session, so that only one replica does.
  */
 export async function createLoginLink({
   url,
@@ -73,12 +73,12 @@ const identityIn = ({ spec: { owner, role, scopes, templates, person } }: ApiKey
   compact({ owner, role, scopes, templates, person });
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Maximum lifetime of a session; after that the person signs in again. */
+/** Maximum lifetime of a session, after which the person has to sign in again. */
 const sessionMs = 7 * dayMs;
-/** Maximum age of a session whose ApiKey a replica may lack, and maximum wait for it. */
+/** Maximum age of a session whose ApiKey the cache may lack, and maximum wait for the cache. */
 const youngMs = 30_000;
 const appearMs = 1_000;
-/** Maximum sessions of one owner; the next one ends the oldest. */
+/** Maximum sessions of one owner; a further session ends the oldest one. */
 const maxSessions = 50;
 
 export interface SessionsOptions {
@@ -92,13 +92,13 @@ export interface SessionsOptions {
   /** URL of the gateway for clients. */
   readonly publicUrl: () => string;
   readonly random: RandomBytes;
-  /** Maximum lifetime of a key that is made over REST; by default without limit. */
+  /** Maximum lifetime of a key that is created over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
 }
 
 /**
- * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey of its own:
- * every replica reads it, none stores it, and it ends with the ApiKey.
+ * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey of its own.
+ * Every replica can read the cookie, no replica stores it, and the session ends with the ApiKey.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -108,9 +108,9 @@ export class Sessions {
   }
 
   /**
-   * The principal of the session of a request; undefined without a session. The cookie does not
-   * count in a request from a page elsewhere. Throws `cross-origin-request` for a write that no
-   * page of the service has made.
+   * The principal of a request's session; undefined without a session, and for a request from a
+   * page of another origin. Throws `cross-origin-request` for a write that no page of the service
+   * has sent.
    */
   principalOf(request: IncomingMessage): Principal | undefined {
     if (isFromElsewhere(request)) return undefined;
@@ -125,7 +125,7 @@ export class Sessions {
     return principal;
   }
 
-  /** The principal of the cookie, wherever the request comes from. */
+  /** The principal of the session cookie. The origin of the request is not checked. */
   holderOf(request: CookieRequest): Principal | undefined {
     const session = this.#sessionOf(request);
     const valid = session && this.#options.ring.byName(session.name, session.uid);
@@ -141,8 +141,8 @@ export class Sessions {
   }
 
   /**
-   * The valid ApiKey of a link; undefined where the link is wrong, used, or expired. Waits for the
-   * cache to show a new link.
+   * The valid ApiKey of a link; undefined where the link is wrong, used, or expired. Waits at most
+   * `appearMs` until the cache shows a new link.
    */
   async linkOf(token: string): Promise<ValidKey | undefined> {
     const { ring } = this.#options;
@@ -151,10 +151,8 @@ export class Sessions {
   }
 
   /**
-   * Signs in by a link. The deletion of the link's ApiKey decides: of concurrent requests on any
-   * replica, one gets a session.
-   * @returns The owner; undefined where the link is wrong, used, or
-   * expired.
+   * Signs in with a link. Returns the owner; undefined where the link is wrong, used, or expired.
+   * Among concurrent requests, only the one that deletes the link's ApiKey gets a session.
    */
   async redeem(token: string, response: ServerResponse): Promise<string | undefined> {
     const link = await this.linkOf(token);
@@ -174,7 +172,7 @@ export class Sessions {
 
   /**
    * Signs in with an API key: the session ends with that key. Throws `key-depth-exceeded` where the
-   * session would end a chain that is too long.
+   * chain of the session's ApiKey would be too long.
    */
   async openWithKey(
     { owner, role, keyName: name, keyUid: uid, chain }: Principal,
@@ -230,7 +228,7 @@ export class Sessions {
 
   /**
    * Creates an ApiKey that only opens the session, and sets the cookie. Each session has an ApiKey
-   * of its own: a sign-out ends everything that the session has opened, and nothing else.
+   * of its own, so that a sign-out ends everything that the session has opened, and nothing else.
    */
   async #open(
     { owner, role, scopes, templates, person, issuedBy }: SessionSpec,
@@ -240,7 +238,7 @@ export class Sessions {
     const issuerEndMs = this.#issuerExpiryOf(issuedBy);
     await this.#makeRoom(owner);
     const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), issuerEndMs);
-    // The key itself is stored nowhere: only the cookie uses it.
+    // The key in clear text is stored nowhere; the cookie has the name and UID of the ApiKey.
     const { resource } = await issueKey({
       client,
       namespace,
@@ -302,10 +300,7 @@ export class Sessions {
     return this.#options.ring.byName(issuedBy.name, issuedBy.uid)?.chain.expiresAtMs ?? 0;
   }
 
-  /**
-   * Deletes what earlier sign-ins of the owner have left: expired links and sessions, and the
-   * oldest session where there are too many.
-   */
+  /** Deletes the owner's expired links and sessions, and the oldest sessions above the maximum. */
   async #makeRoom(owner: string): Promise<void> {
     const { lookup, clock } = this.#options;
     const ofSignIns = lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn !== undefined);

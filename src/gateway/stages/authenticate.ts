@@ -25,9 +25,10 @@ interface AuthenticationNeeds {
 }
 
 /**
- * Finds the owner of a request by its key, or by the session of a person. Throws 401 for a request
- * without either, 429 after too many of these, 403 without the scope of the route, and 503 until the caches are synced: before that, a
- * key that the cache lacks could be valid.
+ * Finds the owner of a request by its session key, API key, or browser session. Throws 401 for a
+ * request without a valid one, 429 after too many such requests, 403 for a key without the scope of
+ * the route, and 503 until the caches are synced: before that, a key that the cache lacks could be
+ * valid.
  */
 export const authenticate =
   (needs: AuthenticationNeeds, route: Route): RequestHandler =>
@@ -55,8 +56,8 @@ function refuseWithoutScope(chain: KeyChain, route: Route): void {
 }
 
 /**
- * The owner of the sandbox whose session key a request has, and the API keys behind it. A session
- * key is not tried as an API key, so it is no failed attempt.
+ * The owner of the sandbox whose session key a request has, and the API keys behind the session
+ * key. A valid session key is not tried as an API key, so it does not count as a failed attempt.
  */
 function openedBySessionKey(
   agents: AgentAccess,
@@ -68,7 +69,7 @@ function openedBySessionKey(
     : undefined;
 }
 
-/** The person whose session cookie a request without a key has. */
+/** The principal of the session cookie, for a request without an API key or session key. */
 async function personOf(sessions: Sessions, request: Request): Promise<Principal | undefined> {
   const { cookie, authorization, 'x-session-api-key': key } = request.headers;
   if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;

@@ -11,13 +11,10 @@ import { proxyHttp } from '../proxy/proxy-http.ts';
 import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Duplex } from 'node:stream';
 
-/**
- * A stage of every request. Returns true after it has taken over the response: no later stage sees
- * the request.
- */
+/** A stage of every request. Returns true if it handles the response; no later stage runs then. */
 export type Stage = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/** A stage of every WebSocket handshake. Returns true as a `Stage` does. */
+/** A stage of every WebSocket handshake, with the same result as a `Stage`. */
 export type UpgradeStage = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
 export const announceShutdown =
@@ -27,7 +24,7 @@ export const announceShutdown =
     return false;
   };
 
-/** Rejects a request through a trusted proxy whose client address has too many in progress. */
+/** Rejects a request through a trusted proxy if its client address has too many in progress. */
 export const limitAddress =
   ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {
@@ -36,7 +33,7 @@ export const limitAddress =
     return refusal !== undefined;
   };
 
-/** Rejects a WebSocket beyond the same limit. */
+/** Rejects a WebSocket handshake above the same limit as in `limitAddress`. */
 export const limitAddressOfUpgrade =
   ({ connections }: { readonly connections: Connections }): UpgradeStage =>
   (request, socket) => {
@@ -45,7 +42,7 @@ export const limitAddressOfUpgrade =
     return refusal !== undefined;
   };
 
-/** Forwards a request to a sandbox's agent, and answers its preflights. */
+/** Forwards a request for an agent, and answers preflight requests for agents. */
 export const proxyToSandbox =
   ({
     agents,
@@ -70,7 +67,7 @@ export const joinWithSandbox =
     return true;
   };
 
-/** Preflights, pages and health checks are never shed. */
+/** Whether a request may be shed. Preflights, pages and health checks are never shed. */
 const needsKey = ({ method, url }: IncomingMessage): boolean =>
   method !== 'OPTIONS' && url?.startsWith('/api/') === true;
 
@@ -88,14 +85,14 @@ export const shedLoad =
       ? loadShedder.refusal(request.method === 'GET' ? 'reads' : 'writes')
       : undefined;
     if (overload === undefined) return false;
-    // The parser has read a small body before the next microtask, and the connection stays.
+    // The parser reads a small body before the next microtask, so the connection can stay open.
     queueMicrotask(() => {
       if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request));
     });
     return true;
   };
 
-/** Closes the connection of a too slow request. An upload to an agent has its own limit. */
+/** Rejects a request that arrives too slowly. Requests to agents have a limit of their own. */
 export const limitRequestTime =
   ({
     clock,

@@ -22,8 +22,9 @@ const isJson = ({ headers }: Request): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
 
 /**
- * Reads the body of a request once memory is free for it. The client's connection is not read until
- * then. Where the endpoint has no body, JSON is read nevertheless, to reject its fields.
+ * Reads the body of a request once `places.bodies` has room for it. Until then, nothing is read
+ * from the connection. Where the endpoint has no body, a JSON body is read nevertheless, to reject
+ * its fields.
  */
 export const readBody =
   (
@@ -67,7 +68,7 @@ export const readBody =
     next();
   };
 
-/** Parses the body in its own turn of the event loop: a large body takes several milliseconds. */
+/** Parses the body as a task of the scheduler: a large body takes several milliseconds. */
 export const parseBody =
   ({ scheduler }: { readonly scheduler: FairScheduler }): RequestHandler =>
   async (request, response, next) => {
@@ -78,10 +79,10 @@ export const parseBody =
     next();
   };
 
-/** Parameters of the query that may be given more than once. */
+/** Query parameters that may be given more than once. */
 const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
 
-/** Validates the request by the route's schemas and runs its handler, in the owner's turn. */
+/** Runs the handler of the route, which validates the request, as a task of the scheduler. */
 export const handle =
   (
     {
@@ -113,10 +114,7 @@ export const handle =
     next();
   };
 
-/**
- * Rejects a query that parsers repair in different ways: a percent sign without digits, or bytes
- * that are not UTF-8. Rejects NUL too.
- */
+/** Rejects a query with NUL, a percent sign without digits, or bytes that are not UTF-8. */
 function refuseUnreadable(query: string): void {
   if (!query.includes('%')) return;
   try {
@@ -128,10 +126,9 @@ function refuseUnreadable(query: string): void {
 }
 
 /**
- * The query of a request target. Throws `malformed-request`.
- * @param repeatable Parameters that may
- * be given more than once; their values are lists, also with one element. The last value of every
- * other parameter counts.
+ * Parses the query of a request target. Throws `malformed-request`.
+ * @param repeatable Parameters whose values are lists, even with one element. The last value of
+ * every other parameter counts.
  */
 function queryOf(
   target: string,
@@ -170,7 +167,7 @@ export const respond =
   ): RequestHandler =>
   (request, response) => {
     const { owner, leave, result } = response.locals;
-    // A stream that is still open does no work any more.
+    // The permits are released here, because a stream that is still open does no more work.
     leave?.();
     if (result === undefined || result === 'sent') return;
     const bytes =
@@ -185,7 +182,7 @@ export const respond =
     scheduler.chargeBytes(owner, bytes);
   };
 
-/** Returns the length in bytes. */
+/** Sends a result, and returns its length in bytes. */
 function send(response: Response, result: Exclude<HandlerResult, 'sent'>): number {
   if ('sentBytes' in result) return result.sentBytes;
   if ('plainText' in result) return sendText(response, 200, result.plainText);
@@ -217,7 +214,7 @@ export const respondWithProblem =
     });
   };
 
-/** A read fails when its client disconnects, which is no failure of the service. */
+/** Log level of a failed request; `debug` for a read whose client has disconnected. */
 const levelOf = (
   { status }: { readonly status: number },
   { method }: Request,

@@ -26,8 +26,8 @@ const checkMs = 1_000;
 const staleMs = 10_000;
 
 /**
- * Whether the caches have had no connection to the API server for longer than a reconnection takes,
- * so that a stream would show an old state as the current one.
+ * Detects that a cache has had no connection to the API server for longer than a reconnection
+ * takes. A stream would then show an old state as the current one.
  */
 export class Staleness {
   readonly #options: StalenessOptions;
@@ -55,7 +55,7 @@ export class Staleness {
     this.#timer = undefined;
   }
 
-  /** Calls `listener` when the caches become stale; returns the function that ends this. */
+  /** Calls `listener` when the caches become stale. Returns a function that stops this. */
   onStale(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -115,8 +115,8 @@ interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * The hubs of the owners with open streams. One handler on each cache marks in the hubs where a
- * change may show, whatever their number; without hubs a change costs nothing.
+ * The `OwnerHub`s of the owners with open streams. One handler on each cache marks changed objects
+ * in the hubs that may show them; without hubs, a change costs nothing.
  */
 export class OwnerHubs {
   readonly #options: OwnerHubsOptions;
@@ -133,7 +133,7 @@ export class OwnerHubs {
     return this.#hubs.size;
   }
 
-  /** Maximum bytes that may wait for a client. */
+  /** Maximum bytes that may wait for one client. */
   get maxBytes(): number {
     const { maxBytes, totalBytes } = this.#limits;
     return Math.min(maxBytes, totalBytes / this.#hubs.size);
@@ -173,7 +173,7 @@ export class OwnerHubs {
     this.#hubs.clear();
   }
 
-  /** The hub of an owner for one more stream. */
+  /** Adds a stream to the hub of an owner, which is created if absent. */
   join(owner: string, follower: Follower): OwnerHub {
     const hub = this.#hubs.get(owner) ?? this.#create(owner);
     hub.join(follower);
@@ -201,7 +201,7 @@ export class OwnerHubs {
     return hub;
   }
 
-  /** @param isOther Whether the conversation has been created or deleted for its owner. */
+  /** @param isOther Whether the records of the parent and the children may change too. */
   #conversationChanged(conversation: CachedConversation, isOther: boolean): void {
     if (!this.#concerns(conversation)) return;
     const { metadata, spec } = conversation;
@@ -234,7 +234,7 @@ export class OwnerHubs {
     return this.#hubs.size > 0 && metadata.namespace === this.#options.namespace;
   }
 
-  /** A limit of all owners together is used by each of them. */
+  /** With a quota of the scope Namespace, a change shows in the quota records of all owners. */
   #markQuotas(owner: string): void {
     if (this.#options.lookup.quotas().some(({ spec }) => spec.scope === 'Namespace'))
       this.#markEveryQuota();
@@ -246,7 +246,7 @@ export class OwnerHubs {
   }
 }
 
-/** Whether the parent, and the children, show the conversation as before. */
+/** Whether the records of the parent and the children stay the same. */
 const isSameChild = (object: CachedConversation, old: CachedConversation): boolean =>
   isLive(object) === isLive(old) &&
   object.metadata.uid === old.metadata.uid &&

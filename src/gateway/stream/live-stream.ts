@@ -40,7 +40,6 @@ interface StreamNeeds {
   readonly places: { readonly liveStreams: Shares; readonly snapshots: Shares };
 }
 
-/** The stream of all records of an owner. */
 export const streamRoute = (
   needs: StreamNeeds,
   { hubs, staleness }: Pick<LiveState, 'hubs' | 'staleness'>,
@@ -90,12 +89,12 @@ interface SnapshotPart {
   readonly isLast: boolean;
 }
 
-/** Maximum length of the records of a part before its last one. */
+/** A part ends as soon as its records have this number of characters. */
 const maxPartLength = 65_536;
 
 /**
- * The state of an owner in parts of a bounded number of records; the caller decides when the next
- * part is made. An object that is created meanwhile is in no part: its event follows.
+ * The records of an owner in parts of limited size. Each part is built when the caller asks for it.
+ * An object that is created meanwhile is in no part: its event follows.
  */
 function* snapshotParts(
   hub: Pick<OwnerHub, 'subjects' | 'show' | 'showQuota' | 'recordsPerTurn'>,
@@ -133,13 +132,13 @@ class Part {
 }
 
 export const contentType = 'text/event-stream; charset=utf-8';
-/** Delay between two comments: less than the idle timeout of proxies. */
+/** Delay between two heartbeat comments, which is less than the idle timeout of proxies. */
 const heartbeatMs = 15_000;
-/** Maximum time in which a client reads nothing of its pending data. */
+/** Maximum time in which a client with pending data reads nothing. */
 const stallMs = 30_000;
-/** Maximum age of a stream, so that clients move to replicas that start later. */
+/** Maximum age of a stream. Clients may reconnect to a newer replica then. */
 const maxAgeMs = 3_600_000;
-/** Maximum time for the rest of a closed stream. */
+/** Maximum time in which a client may read the rest of a closed stream. */
 const lastBytesMs = 5_000;
 
 /** The part of a response that a stream uses. */
@@ -162,13 +161,13 @@ export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * One open stream: a snapshot, then the batches of the hub, which all its streams share. The stream
- * writes no more than the client reads, and disconnects a client with too many pending bytes.
+ * One open stream: a snapshot, then the batches of the owner's hub. The stream writes only as fast
+ * as the client reads, and disconnects a client with too many pending bytes.
  */
 export class LiveStream implements Follower {
   readonly #options: LiveStreamOptions;
   readonly #hub: OwnerHub;
-  /** Sequence of the newest batch in the snapshot; undefined until the snapshot begins. */
+  /** Number of the newest batch in the snapshot; undefined until the snapshot begins. */
   #sequence: number | undefined;
   readonly #waiting: Batch[] = [];
   #waitingBytes = 0;
@@ -237,7 +236,7 @@ export class LiveStream implements Follower {
     response.once('close', () => timer.cancel());
   }
 
-  /** Builds and writes part by part, each in a turn of the owner, as fast as the client reads. */
+  /** Sends the snapshot part by part, as fast as the client reads. */
   async #sendSnapshot(): Promise<void> {
     const { snapshots, owner } = this.#options;
     const leave = await snapshots.wait({ owner }, { signal: this.#over.signal });
@@ -257,7 +256,7 @@ export class LiveStream implements Follower {
     const parts = snapshotParts(this.#hub);
     const next = async () => (await scheduler.run(owner, () => parts.next())).value;
     for (let part = await next(); part !== undefined && !this.isOver; part = await next()) {
-      // Bytes that wait for a client take no room in the heap.
+      // A Buffer that waits for the client takes no memory of the JavaScript heap.
       this.#write(Buffer.from(eventText(sequence, 'snapshot', part.json)), ['snapshot']);
       scheduler.chargeBytes(owner, part.json.length);
       await (this.#isFull ? this.#roomForMore() : setImmediate());
@@ -266,7 +265,7 @@ export class LiveStream implements Follower {
 
   async #roomForMore(): Promise<void> {
     const { response } = this.#options;
-    // The end of the stream ends the wait.
+    // The end of the stream aborts the wait.
     await once(response, 'drain', { signal: this.#over.signal }).catch(() => undefined);
   }
 

@@ -12,7 +12,7 @@ import { presentConversation, type ConversationSources } from '../presenters/con
 export const subjectKinds = ['conversation', 'start_task', 'sandbox'] as const;
 export type SubjectKind = (typeof subjectKinds)[number];
 
-/** The subject of a record. A start task has the name of its conversation. */
+/** An object with a record. A start task has the name of its conversation. */
 export interface Subject {
   readonly kind: SubjectKind;
   readonly name: string;
@@ -21,13 +21,13 @@ export interface Subject {
 export interface OwnRecord {
   readonly id: string;
   readonly json: string;
-  /** A READY start: clients need no more of it than this record. */
+  /** Whether the record is the last one of a start task, because the start is READY. */
   readonly isOver: boolean;
 }
 
 /**
- * The caches lack the texts of a start, and a stream reads nothing else: otherwise the long texts
- * of an owner would be read and sent again with each change.
+ * A stream reads only the caches, which lack the texts of a start. Otherwise the long texts of an
+ * owner would be read and sent again with each change.
  */
 const withoutTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
@@ -55,12 +55,12 @@ export interface OwnRecordsOptions {
 }
 
 /**
- * The records of one owner as its streams show them: those of the reads, from the caches only,
- * without session keys, so that they are the same for every client of the owner.
+ * The records of one owner as its streams show them: as in responses to GET, but from the caches
+ * only and without session keys, so that every client of the owner gets the same records.
  */
 export class OwnRecords {
   readonly #options: OwnRecordsOptions;
-  /** The last records: otherwise 500 snapshots of 1,000 conversations take twice the memory. */
+  /** The last record of each conversation. Without these, 500 snapshots take twice the memory. */
   readonly #made = new WeakMap<CachedConversation, MadeRecord>();
 
   constructor(options: OwnRecordsOptions) {
@@ -83,7 +83,7 @@ export class OwnRecords {
       yield { kind: 'sandbox', name: item.metadata.name };
   }
 
-  /** Undefined where the owner has no such object, or it is being deleted. */
+  /** The record of an object; undefined where it does not exist, or is being deleted. */
   recordOf({ kind, name }: Subject): OwnRecord | undefined {
     if (kind === 'sandbox') return this.#sandbox(name);
     const conversation = this.#options.lookup.cachedConversation(name);

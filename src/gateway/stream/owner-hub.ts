@@ -4,15 +4,15 @@ import type { Runtime } from '@conversation-operator/base/runtime';
 import { eventText, type Batch, type StreamEvent } from './stream-events.ts';
 import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
 
-/** Maximum streams that write in one turn of the event loop. */
+/** Maximum streams that get a batch in one turn of the event loop. */
 const streamsPerTurn = 25;
 /** Delay between a change and its event, in which further changes are coalesced. */
 const gatherMs = 250;
 /** Minimum time between two records of the quota. */
 const quotaMs = 1_000;
-/** Delay before the quota is sent without a change: some of it depends on the time. */
+/** Delay between two checks of the quota, which also changes with the time. */
 const quotaAgeMs = 15_000;
-/** Inverse of the maximum share of time for the quotas of all hubs. */
+/** Inverse of the maximum share of CPU time for the quota records of all hubs. */
 const quotaShare = 20;
 
 export interface Follower {
@@ -22,14 +22,14 @@ export interface Follower {
 
 interface Shown {
   readonly id: string;
-  /** Digest of the JSON that every stream has; undefined where some streams have another one. */
+  /** Digest of the JSON that all streams have; undefined where some have another JSON. */
   readonly digest: string | undefined;
 }
 
 export interface OwnerHubOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly records: Pick<OwnRecords, 'owner' | 'recordOf' | 'quotaJson' | 'subjects'>;
   readonly recordsPerTurn: number;
-  /** Number of hubs, which share the time for quotas. */
+  /** Number of hubs, which share the CPU time for quota records. */
   readonly hubs: () => number;
   /** Runs work at once and charges its time to the owner. */
   readonly charge: (owner: string, work: () => void) => void;
@@ -39,13 +39,14 @@ const keyOf = ({ kind, name }: Subject): string => `${kind}/${name}`;
 const digestOf = (json: string): string => hash('sha1', json, 'base64');
 
 /**
- * The events that all streams of one owner share, each of them built once. `OwnerHubs` marks
- * objects that may have changed, and the hub builds events of the latest states a moment later. The
- * cost of a change does not depend on the number of other conversations, except that of the quota.
+ * The events that all streams of one owner share; each event is built once. `OwnerHubs` marks
+ * objects that may have changed, and `gatherMs` later the hub builds events of the latest states.
+ * The cost of a change does not depend on the number of other conversations, except that of the
+ * quota.
  *
  * The hub remembers the records that any stream may show. A snapshot and the events after it lead
- * to the same state, whenever the snapshot was made: the hub always sends a record that a snapshot
- * has shown before its event.
+ * to the same state, whenever the snapshot was built: where a snapshot shows a change before its
+ * event, the hub sends the event in any case.
  */
 export class OwnerHub {
   readonly #options: OwnerHubOptions;
@@ -60,9 +61,9 @@ export class OwnerHub {
   #quotaCostMs = 0;
   #quotaTimer: Timer | undefined;
 
-  /** Sequence of the newest batch. */
+  /** Number of the newest batch. */
   #sequence = 0;
-  /** The batch that is being sent to the streams, and those that wait until all have it. */
+  /** The batch that is being sent, and the batches that wait until all streams have it. */
   readonly #batches: Batch[] = [];
 
   constructor(options: OwnerHubOptions) {
@@ -103,7 +104,7 @@ export class OwnerHub {
     this.#quotaTimer?.cancel();
   }
 
-  /** Records that an object may have changed. */
+  /** Marks an object that may have changed. */
   mark(kind: SubjectKind, name: string): void {
     const subject = { kind, name };
     this.#changed.set(keyOf(subject), subject);
@@ -115,13 +116,13 @@ export class OwnerHub {
     if (this.#followers.size > 0) this.#schedule(gatherMs);
   }
 
-  /** Everything that a snapshot has to show. */
+  /** Objects of a snapshot. Their pending events are sent even if the state changes back. */
   subjects(): Iterable<Subject> {
     for (const key of this.#changed.keys()) this.#sendInAnyCase(key);
     return this.#options.records.subjects();
   }
 
-  /** The record for a snapshot; undefined where a snapshot has none. */
+  /** The record of a subject for a snapshot; undefined where the snapshot omits the subject. */
   show(subject: Subject): string | undefined {
     const key = keyOf(subject);
     const isChanged = this.#changed.has(key);
@@ -134,14 +135,14 @@ export class OwnerHub {
     return json;
   }
 
-  /** The quota for a snapshot: as in the last event, if there was one. */
+  /** The quota for a snapshot: that of the last event, if there is one. */
   showQuota(): string {
     return (this.#quotaJson ??= this.#presentQuota());
   }
 
   /**
-   * A snapshot shows a state, or the absence of an object, that other streams do not show yet. The
-   * event of the change is sent even where the state has returned to theirs.
+   * Makes the hub send the next event of an object, even where its state equals the last sent one:
+   * a snapshot may have shown a state in between, or no object.
    */
   #sendInAnyCase(key: string): void {
     const shown = this.#shown.get(key);
@@ -184,9 +185,9 @@ export class OwnerHub {
   }
 
   /**
-   * Sends the first batch to some streams in one turn of the event loop. The next batch waits until
-   * all have it: a stream that leaves moves others to an earlier turn, in which they would get
-   * batches out of order.
+   * Sends the first batch to at most `streamsPerTurn` streams in one turn of the event loop. The
+   * next batch waits until all have the first one: a stream that leaves would move others to an
+   * earlier turn, in which they would get batches out of order.
    */
   #pass(followers: readonly Follower[]): void {
     const [batch] = this.#batches;
@@ -205,7 +206,7 @@ export class OwnerHub {
     const { kind } = subject;
     const shown = this.#shown.get(key);
     const record = this.#recordOf(subject);
-    // A record that no stream shows needs no end.
+    // A record that no stream shows needs no event.
     if (record === undefined || record.isOver) {
       if (shown === undefined) return [];
       this.#shown.delete(key);
@@ -220,7 +221,7 @@ export class OwnerHub {
     return [{ kind, json }];
   }
 
-  /** A record that can not be built is absent, as in a snapshot; the other streams are served. */
+  /** The record of a subject; undefined also if it can not be built, so that streams continue. */
   #recordOf(subject: Subject): OwnRecord | undefined {
     try {
       return this.#options.records.recordOf(subject);
@@ -231,7 +232,7 @@ export class OwnerHub {
     }
   }
 
-  /** Time until the quota is due; undefined where it has not changed, or no stream shows it. */
+  /** Time until the quota is due; undefined if it has not changed, or no stream shows it. */
   #quotaDelayMs(): number | undefined {
     if (!this.#quotaChanged || this.#followers.size === 0) return undefined;
     const { clock, hubs } = this.#options;

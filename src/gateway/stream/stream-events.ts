@@ -44,7 +44,7 @@ export const streamQuery = z.object({
   last_event_id: z.string().optional().describe('Ignored: a stream begins with a snapshot.'),
 });
 
-/** The events of a stream. Each has the data of a read, except `removed` and `snapshot`. */
+/** Kinds of events. The data are records of GET endpoints, except for `removed` and `snapshot`. */
 export type EventKind = SubjectKind | 'snapshot' | 'quota' | 'removed';
 
 /** Delay before a client reconnects, in milliseconds. */
@@ -64,7 +64,7 @@ export const closedText = (code: CloseCode): string =>
 export interface StreamLimits {
   /** Maximum bytes of the batches that wait for a client; the newest one is always accepted. */
   readonly maxBytes: number;
-  /** Maximum bytes of the batches that wait for clients of all owners; each has an equal share. */
+  /** Maximum bytes of the batches that wait for clients of all owners, who have equal shares. */
   readonly totalBytes: number;
   /** Maximum records that are built in one turn of the event loop, and in one event. */
   readonly recordsPerTurn: number;
@@ -82,7 +82,7 @@ export interface StreamEvent {
   readonly json: string;
 }
 
-/** Events that were sent together, as every stream of the owner sends them. */
+/** Events that every stream of the owner sends together. */
 export interface Batch {
   readonly sequence: number;
   readonly kinds: readonly EventKind[];

@@ -10,17 +10,17 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
 
-/** The parts of a request that a body describes. */
+/** A request that the body of another request describes. */
 interface Contained {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: unknown;
 }
 
-/** Headers of the description that an agent may get; others have no use. */
+/** Headers of a contained request that are forwarded to the agent; the others are dropped. */
 const passed: ReadonlySet<string> = new Set(['accept', sessionKeyHeader]);
 
-/** The described headers, in lower case, without those that are repeated. */
+/** The headers to forward, in lower case. A header that is given twice is dropped. */
 function passedHeaders(described: Contained['headers']): readonly (readonly [string, string])[] {
   const named = Map.groupBy(Object.entries(described), ([name]) => name.toLowerCase());
   return [...named].flatMap(([name, [first, second]]) =>
@@ -30,12 +30,12 @@ function passedHeaders(described: Contained['headers']): readonly (readonly [str
   );
 }
 
-/** Requests with these methods have no body, whatever is described. */
+/** Methods whose requests have no body, even where the description contains one. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
- * The request that another one describes. Its headers name the client of the outer request, without
- * that client's key and cookie.
+ * The contained request. Its headers name the client of the outer request, but contain neither the
+ * key nor the cookie of that client.
  */
 function containedRequest(
   { method, headers, body }: Contained,
@@ -71,8 +71,8 @@ function containedRequest(
 const { post } = endpoints('web ui');
 
 /**
- * Maximum length of a request that contains another one. The web UI accepts images of 3 MB for one
- * message, which are 4 MB as a data URL. Less than an owner's share of the memory for bodies.
+ * Maximum bytes of a request that contains another one. The web UI accepts images of 3 MB for one
+ * message, which are 4 MB as a data URL. The maximum is less than an owner's share of `bodyBytes`.
  */
 const maxContainedBytes = 6 * 1024 * 1024;
 const maxPathLength = 4096;
@@ -91,7 +91,7 @@ const containedSchema = z.strictObject({
   timeout_seconds: unused('the time limits are those of every request to an agent.'),
 });
 
-/** Releases the permits of a request as soon as its body has been sent, or when it is over. */
+/** Releases the permits of a request as soon as its body has been sent, or the response closes. */
 function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
   const { leave } = response.locals;
   if (leave === undefined) return;
@@ -100,7 +100,7 @@ function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
   response.once('close', leave);
 }
 
-/** Endpoints that the official web UI expects at its own origin, besides those of every cloud. */
+/** Endpoints that only the official web UI expects at its own origin. */
 export const webUiRoutes = ({
   agents,
   publicUrl,

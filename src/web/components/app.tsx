@@ -11,7 +11,7 @@ import { beginSignOut } from '../api.ts';
 import { Icon } from './icon.tsx';
 import { clockTime } from '../times.ts';
 
-/** One line while the stream is down. The page stays usable for reading. */
+/** Shows one line while the event stream is disconnected. */
 function ConnectionLine() {
   const { stream } = usePage();
   const { isOpen, attempts } = stream.state.value;
@@ -116,7 +116,7 @@ function KeyHelp({ path }: { readonly path: string }) {
   );
 }
 
-/** Bar of the selection. The last action's outcome remains for people who only hear it. */
+/** The selection bar. The outcome of the last action remains for screen readers. */
 function Selected() {
   const { selection, selected } = usePage();
   return (
@@ -138,7 +138,7 @@ const Bare = () =>
     <Part name="sandboxes">{({ BareSandboxes }) => <BareSandboxes />}</Part>
   );
 
-/** Offers to search for the text of the filter in the conversations, and shows what was found. */
+/** A button that searches the events of conversations for the filter's text, and the results. */
 function TextSearch() {
   const page = usePage();
   const { filter, sought } = page;

@@ -4,9 +4,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ActionState } from '../row.ts';
 
 interface AskingButtonProps {
-  /** The action, as the button names it. */
+  /** The label of the button. */
   readonly verb: string;
-  /** The subject of the action, for people who do not see its row. */
+  /** The subject of the action, for screen readers. */
   readonly subject: string;
   readonly question?: string;
   readonly action: Signal<ActionState | undefined>;
@@ -14,7 +14,7 @@ interface AskingButtonProps {
   readonly onConfirm: () => void;
 }
 
-/** Asks in the place of the button. The focus begins at the answer that does nothing. */
+/** Replaces the button. The focus starts on Keep, which does nothing. */
 function Question({ verb, subject, question, isAsking, onConfirm }: AskingButtonProps) {
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), []);
@@ -31,7 +31,7 @@ function Question({ verb, subject, question, isAsking, onConfirm }: AskingButton
   );
 }
 
-/** A button whose action needs one answer; then its state is in the place of the button. */
+/** A button that asks for confirmation. The state of the action then replaces the button. */
 export function AskingButton(props: AskingButtonProps) {
   const { verb, subject, isAsking } = props;
   const action = props.action.value;

@@ -14,7 +14,7 @@ interface Task {
   readonly commands: string;
 }
 
-/** Tasks that show the service: the reference agent runs their commands without a model. */
+/** Example tasks. The reference agent runs their commands without a model. */
 const tasks: readonly Task[] = [
   {
     name: 'Write two files',
@@ -67,15 +67,15 @@ function FirstTasks() {
 }
 
 interface Viewport {
-  /** The distance from the top of the element to that of the window, in steps. */
+  /** Distance from the top of the list to the top of the window, rounded down to `stepPx`. */
   readonly top: number;
   readonly height: number;
   readonly isNarrow: boolean;
 }
 
-/** Scrolled pixels after which the list is rendered again. */
+/** Scroll distance in pixels after which the list is rendered again. */
 const stepPx = 240;
-/** The same width is in styles.css. */
+/** This width must be the same as in styles.css. */
 const narrow = '(max-width: 640px)';
 
 function useViewport(element: RefObject<HTMLElement | null>): ReadonlySignal<Viewport> {
@@ -125,10 +125,10 @@ function EmptyList() {
   );
 }
 
-/** Heights in pixels, as styles.css has them. */
+/** Heights in pixels, which must be the same as in styles.css. */
 const headingHeight = 40;
 const overscan = 600;
-/** Groups with long sentences that name a cause and its fix, and that get a second line. */
+/** Groups whose rows have a second line, for long sentences with a cause and its fix. */
 const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'waiting', 'paused', 'failed']);
 
 const rowHeightOf = (group: Group, isNarrow: boolean): number => {
@@ -146,7 +146,7 @@ function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
   const { value: activeId } = page.active;
   const active = activeId === undefined ? -1 : rows.findIndex(({ id }) => id === activeId);
   const indexes = Array.from({ length: window.last - window.first }, (_, i) => window.first + i);
-  // The row with the focus stays in the document wherever the list is scrolled to.
+  // The focused row stays in the document, wherever the list is scrolled.
   if (active >= 0 && !indexes.includes(active)) indexes.push(active);
   return (
     <section class={`group group-${group}`} aria-labelledby={`group-${group}`}>
@@ -165,7 +165,7 @@ function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
   );
 }
 
-/** Moves waiting rows by a button while the focus holds the list; a pointer only has to leave. */
+/** A button that moves waiting rows, shown while the focus in the list keeps rows in place. */
 function WaitingRows({ isFocused }: { readonly isFocused: ReadonlySignal<boolean> }) {
   const { index } = usePage().store;
   const count = index.waiting.value;
@@ -177,7 +177,7 @@ function WaitingRows({ isFocused }: { readonly isFocused: ReadonlySignal<boolean
   );
 }
 
-/** The groups with their rows. The document has only the rows near the visible part. */
+/** The groups with their rows. The document contains only the rows near the visible part. */
 export function ConversationList() {
   const page = usePage();
   const { index } = page.store;
@@ -208,7 +208,7 @@ export function ConversationList() {
       onPointerEnter={() => (isHovered.value = true)}
       onPointerLeave={() => {
         isHovered.value = false;
-        // A browser reports no loss of the focus when the focused element is removed.
+        // Browsers send no focusout event when the focused element is removed.
         isFocused.value = element.current?.contains(document.activeElement) === true;
       }}
       onFocusIn={() => (isFocused.value = true)}

@@ -33,10 +33,10 @@ interface MessageFormProps {
   readonly onSent: () => void;
 }
 
-/** Maximum characters of all images: with them, the service keeps messages of 384 KiB. */
+/** Maximum characters of all images. The gateway stores messages of up to 384 KiB. */
 const maxImageCharacters = 340_000;
 
-/** A message for the agent. A second attempt after a lost answer sends the same message once. */
+/** A form for a message to the agent. A retry after a lost response sends the message only once. */
 function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   const isSending = useSignal(false);
   const isSent = useSignal(false);
@@ -49,7 +49,7 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
     problem.value = undefined;
     try {
       await images.ready;
-      // An image that was to be part of the message may be missing.
+      // After a problem, an image of the message may be missing.
       if (problem.peek() !== undefined) return;
       const message = text.peek();
       const attached = images.list.peek();
@@ -62,7 +62,7 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
         'idempotency-key': sent.current.key,
       });
       sent.current = { text: '', key: '' };
-      // Text and images that were added meanwhile stay.
+      // Keeps text and images that were added during the request.
       if (text.peek() === message) text.value = '';
       images.list.value = images.list.peek().filter((image) => !attached.includes(image));
       isSent.value = true;
@@ -114,18 +114,15 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   );
 }
 
-/** Delay between two reads of the events of a working agent. */
+/** Delay between two reads of a working agent's events. */
 const readIntervalMs = 2_000;
-/** Delay between two reads of what a working agent does now. */
+/** Delay between two reads of a working agent's output. */
 const liveIntervalMs = 1_000;
 
-/**
- * Delays after which the events are read again once a sandbox does not run any more: a pause shows
- * at once, and takes up to 15 s to archive the last events of its agent.
- */
+/** Delays of reads after a sandbox stops: archiving the last events may take up to 15 s. */
 const settlingDelaysMs = [2_000, 6_000, 16_000] as const;
 
-/** The page does not show whether a conversation is absent, deleted, or of another owner. */
+/** The page does not show whether a conversation is absent, deleted, or another owner's. */
 export const Missing = () => (
   <main class="missing">
     <h1>There is nothing at this address.</h1>
@@ -177,7 +174,7 @@ function Present({ row }: { readonly row: Row }) {
   const questions = useMemo(() => new Questions(), [row]);
   const facts = row.current.value;
   const asked = questions.openOf(facts.conversation);
-  /** The last event when the question was answered: the next one ends the line about the answer. */
+  /** Id of the last event when the question was answered. The next event hides the outcome. */
   const answeredAfter = useSignal<string | undefined>(undefined);
   const lastId = idOf(history.events.value.at(-1) ?? {});
   const outcome =
@@ -188,7 +185,7 @@ function Present({ row }: { readonly row: Row }) {
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
   const reply = replyOf(facts);
-  /** Adds a text to the message that is being written; absent where no message is possible. */
+  /** Adds a text to the message in the form; undefined if no message is possible. */
   const extend = reply.isPossible
     ? (text: string) => {
         const before = message.peek();
@@ -212,7 +209,7 @@ function Present({ row }: { readonly row: Row }) {
       highlight(text, surroundingsIn(address.get('near') ?? '', text));
     });
   }, [history]);
-  // Each change of the conversation may come from new events.
+  // Any change of the conversation may mean that there are new events.
   useSignalEffect(() => {
     const { conversation, task } = row.current.value;
     if (conversation !== undefined && (task === undefined || task.status === 'READY'))
@@ -325,7 +322,7 @@ function Present({ row }: { readonly row: Row }) {
   );
 }
 
-/** Shown for a conversation that was deleted while the page was open. */
+/** Shown if a conversation is deleted while the page is open. */
 function Deleted({ title }: { readonly title: string }) {
   const page = usePage();
   const heading = useRef<HTMLHeadingElement>(null);

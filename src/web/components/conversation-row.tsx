@@ -20,7 +20,7 @@ import { placeOf } from '../forecast.ts';
 import { sentenceOf, reachedStage, startStages } from '../sentences.ts';
 import type { StartTask } from '../wire.ts';
 
-/** The sentence of a conversation, which follows its records and the time. */
+/** The status sentence of a conversation, updated with its records and with the time. */
 export function useSentence(row: Row): ReadonlySignal<string> {
   const page = usePage();
   return useComputed(() =>
@@ -43,7 +43,7 @@ export function Pill({ facts }: { readonly facts: Facts }) {
   );
 }
 
-/** The five stages of a start, as far as it has come. */
+/** The five stages of a start, with the current or failed one marked. */
 export function StageBar({ task }: { readonly task: StartTask }) {
   const present = reachedStage(task);
   const hasFailed = task.status === 'ERROR';
@@ -72,7 +72,7 @@ interface ConversationRowProps {
   readonly row: Row;
   readonly top: number;
   readonly height: number;
-  /** Position in the group, from 1. */
+  /** Position in the group, starting at 1. */
   readonly position: number;
   readonly total: number;
 }
@@ -90,7 +90,7 @@ function originOf({ current }: Row): string {
     agentOf(facts),
     templateOf(facts),
   ];
-  // A template is often called like its agent.
+  // A template often has the same name as its agent.
   return [...new Set(parts)].filter((part) => part !== undefined).join(' · ');
 }
 
@@ -111,7 +111,7 @@ function Mark({ row }: { readonly row: Row }) {
   return <span class="mark">{mark === 'gone' ? 'Deleted' : `→ ${groupNames[mark]}`}</span>;
 }
 
-/** One conversation. Its title is a link that covers the row; its buttons are above the link. */
+/** One conversation. The link of its title covers the whole row except the buttons. */
 export function ConversationRow({ row, top, height, position, total }: ConversationRowProps) {
   const page = usePage();
   const mode = useSignal<RowMode>(undefined);

@@ -7,7 +7,6 @@ import { InOrder } from './text-block.tsx';
 const bitmap = /\.(?:png|jpe?g|gif|webp)$/i;
 const drawing = /\.svg$/i;
 
-/** Whether a file is an image without a text, by its name. */
 export const isBitmap = (path: string): boolean => bitmap.test(path);
 
 export const isImage = (path: string): boolean => isBitmap(path) || drawing.test(path);
@@ -17,7 +16,7 @@ interface ImageProps {
   readonly label: string;
 }
 
-/** An image element runs no scripts, also not those of a drawing. */
+/** An image element runs no scripts, not even those of an SVG. */
 function Image({ src, label }: ImageProps) {
   const isBroken = useSignal(false);
   return (
@@ -34,7 +33,7 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-/** Limits of a drawing, which may take minutes: characters, and elements that repeat parts. */
+/** An SVG may take minutes to render. Limits: characters, and elements that repeat parts. */
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 
@@ -61,14 +60,14 @@ interface FileImageProps {
   readonly versions?: GitDiff;
 }
 
-/** A file as an image. The agent has the bytes of the present version alone. */
+/** A file as an image. For a bitmap, the agent has only the current version. */
 export function FileImage({ path, address, versions }: FileImageProps) {
   if (!drawing.test(path)) return <Image src={address} label="Now" />;
   const { original = null, modified = null } = versions ?? {};
   return <Drawings original={original} modified={modified} />;
 }
 
-/** A drawing is shown when a person asks for it: only the browser knows how long it takes. */
+/** Shown after a click, because only the browser knows how long an SVG takes to render. */
 function Drawings({ original, modified }: GitDiff) {
   const isShown = useSignal(false);
   if (!isShown.value)
@@ -85,7 +84,7 @@ function Drawings({ original, modified }: GitDiff) {
   );
 }
 
-/** A text of a file in the order of its characters, with a mark for each invisible one. */
+/** A text of a file in the order of its characters, with invisible characters marked. */
 export const SourceText = ({ children }: { readonly children: string }) => (
   <>
     {partsOf(children).map((part, index) =>
@@ -105,7 +104,7 @@ const Text = ({ children }: { readonly children: string }) =>
 
 interface SourceLineProps {
   readonly text: string;
-  /** The line in colours, perhaps with more characters at its end. */
+  /** The line in colours; may be longer than `text`. */
   readonly pieces?: readonly Piece[] | undefined;
 }
 
@@ -126,7 +125,7 @@ export const SourceLine = ({ text, pieces }: SourceLineProps) =>
     </>
   );
 
-/** Line by its number, which starts at 1. */
+/** The line with this number; numbers start at 1. */
 export const lineAt = (
   lines: ColouredLines | undefined,
   number: number | undefined,

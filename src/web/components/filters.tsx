@@ -12,7 +12,7 @@ interface ChoiceProps {
   readonly valueOf: (facts: Facts) => string | undefined;
 }
 
-/** A filter by one property. Its values are collected when it gets the focus. */
+/** A filter by one property. Collects the possible values when it gets the focus. */
 function Choice({ name, all, valueOf }: ChoiceProps) {
   const { store, filter } = usePage();
   const values = useSignal<readonly string[]>([]);
@@ -42,10 +42,10 @@ function Choice({ name, all, valueOf }: ChoiceProps) {
   );
 }
 
-/** Delay before the address follows the filter: browsers refuse many changes of it in a row. */
+/** Delay before the URL follows the filter, because browsers limit the rate of such changes. */
 const addressDelayMs = 300;
 
-/** Search and filters over the list. The address has them, so that it can be linked. */
+/** Search and filters of the list. The URL contains them, so that it can be shared. */
 export function Filters() {
   const page = usePage();
   const { filter, savedFilters } = page;

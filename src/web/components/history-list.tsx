@@ -15,7 +15,7 @@ import { RetryProblem } from './loading.tsx';
 
 const entryElements = ':is(article, details, .notice)';
 
-/** Distance from the end, in pixels, within which the page counts as at its end. */
+/** Distance from the end, in pixels, within which the page counts as being at its end. */
 const endDistance = 80;
 
 const toolStates = {
@@ -27,7 +27,7 @@ const toolStates = {
   apart: 'Result not shown',
 } as const satisfies Readonly<Record<ToolEntry['state'], string>>;
 
-/** Agents state their local time without a zone, so only its digits are shown. */
+/** Agents report local times without a time zone, so the digits are shown unchanged. */
 function Time({ time }: Pick<Entry, 'time'>) {
   const [date = '', clock = ''] = time.split('T');
   const shown = clock.slice(0, 5);
@@ -47,7 +47,7 @@ function Tool({ entry, asks, isOver, live }: ToolProps) {
   const { tool, summary, input, output, time } = entry;
   const state = isOver && entry.state === 'running' ? 'lost' : entry.state;
   const running = state === 'running' ? live.outputOf(entry.call) : undefined;
-  // A tool call that a person has watched stays open, with the result in place of its output.
+  // A tool call whose live output was shown stays open, and shows the result there.
   const wasLive = useRef(false);
   wasLive.current ||= running !== undefined;
   const grown = running ?? (state === 'running' ? undefined : { text: output, skipped: 0 });
@@ -116,13 +116,13 @@ const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight });
 interface HistoryListProps {
   readonly history: History;
   readonly live: Live;
-  /** Whether the calls without a result wait for an answer. */
+  /** Whether calls without a result wait for a user's answer. */
   readonly asks: boolean;
-  /** Whether the sandbox is gone, so that no result comes any more. */
+  /** Whether the sandbox is gone, so that no further result arrives. */
   readonly isOver: boolean;
 }
 
-/** The entries in view stay there while others arrive above or below them. */
+/** Entries in view keep their position when others arrive above or below them. */
 export function HistoryList({ history, ...run }: HistoryListProps) {
   const { live } = run;
   const { stream } = usePage();
@@ -134,7 +134,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
   const { value: target } = history.target;
   const { value: lookup } = history.lookup;
   const list = useRef<HTMLElement>(null);
-  /** Whether the last copy of the present history was permitted; undefined: none was tried. */
+  /** Whether the browser permitted the last copy; undefined before the first copy. */
   const isCopied = useSignal<boolean | undefined>(undefined);
   const isFinding = useSignal(false);
   const isAway = useSignal(false);
@@ -143,7 +143,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     readonly height: number;
     readonly atEnd: boolean;
   }>({ height: 0, atEnd: true });
-  // The search opens by a key press; the next key press already belongs to its field.
+  // Loads the search early, because keys that follow its shortcut already belong to its field.
   useEffect(() => {
     void partOf('find').catch(() => undefined);
   }, []);
@@ -173,7 +173,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     });
   });
   useLayoutEffect(() => {
-    // Each entry is one element.
+    // Each entry has exactly one of these elements.
     const elements = list.current?.querySelectorAll<HTMLElement>(`:scope > ${entryElements}`);
     const place = [...apart, ...entries].findIndex(({ id }) => id === target?.entry);
     const element = elements?.[place];
@@ -190,7 +190,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     }
     history.target.value = undefined;
   }, [target, apart, entries]);
-  /** Keeps the scroll position while further entries arrive. */
+  /** Keeps the scroll position while further entries arrive, even at the end of the page. */
   const hold = () => {
     last.current = { ...last.current, atEnd: false };
   };
@@ -207,7 +207,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       await navigator.clipboard.writeText(parts.join(''));
       isCopied.value = true;
     } catch {
-      // A page of another machine without TLS has no clipboard.
+      // Without TLS, browsers deny the clipboard to a page from another machine.
       isCopied.value = false;
     }
   };
@@ -302,7 +302,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       <Written live={live} />
       <PlanList history={history} live={live} />
       {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
-      {/* Without a connection, the header says so. */}
+      {/* While the stream is disconnected, the header reports it instead of this problem. */}
       {history.problem.value !== undefined && stream.state.value.isOpen && (
         <RetryProblem text={history.problem.value} onRetry={() => void history.refresh()} />
       )}

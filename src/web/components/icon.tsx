@@ -2,7 +2,7 @@ import type { PillIcon } from '../groups.ts';
 
 export type IconName = PillIcon | 'search' | 'more' | 'close' | 'image' | 'plus' | 'arrow';
 
-/** Paths in a square of 16, drawn as lines. */
+/** SVG paths, drawn as lines in a square of 16 by 16. */
 const paths: Readonly<Record<IconName, string>> = {
   ask: 'M5.8 6.2a2.2 2.2 0 1 1 3.3 1.9c-.7.4-1.1.8-1.1 1.6M8 12h.01M14.5 8a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z',
   alert:
@@ -22,7 +22,7 @@ const paths: Readonly<Record<IconName, string>> = {
   arrow: 'M3 8h10M9 4l4 4-4 4',
 };
 
-/** A decoration: a text beside it, or the label of its button, has the meaning. */
+/** Decorative: the meaning is in the text beside the icon, or in the label of its button. */
 export const Icon = ({ name }: { readonly name: IconName }) => (
   <svg class="icon" viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" focusable="false">
     <path d={paths[name]} />

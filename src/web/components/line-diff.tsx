@@ -15,15 +15,15 @@ import { lineAt, SourceLine, SourceText } from './file-view.tsx';
 interface LineCommentProps {
   readonly path: string;
   readonly line: DiffRow;
-  /** The text so far, which stays while the comment moves to another line. */
+  /** The text of the comment, which is kept when the comment moves to another line. */
   readonly text: Signal<string>;
-  /** Moves the comment to a line of the new version; false where it is not shown. */
+  /** Moves the comment to a line of the new version. Returns false if the line is not shown. */
   readonly onGo: (line: number) => boolean;
   readonly onAdd: (comment: Commented) => void;
   readonly onClose: () => void;
 }
 
-/** A form below a line, whose text becomes a part of the next message to the agent. */
+/** A form below a line. Its text becomes a part of the next message to the agent. */
 function LineComment({ path, line, text, onGo, onAdd, onClose }: LineCommentProps) {
   const isAbsent = useSignal(false);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -172,16 +172,16 @@ function Pair({ pair: { old, new: now }, colours, index }: PairProps) {
   );
 }
 
-/** One row of the table: of a unified diff, or of one with its sides beside each other. */
+/** One row of a unified diff, or of a diff with both versions side by side. */
 type AnyRow = DiffRow | DiffPair;
 const isUnified = (row: AnyRow): row is DiffRow => 'kind' in row;
 
 interface StepProps {
   readonly rows: readonly AnyRow[];
-  /** The index of the first row among all. */
+  /** Index of the first row in the whole table. */
   readonly first: number;
   readonly colours: Colours;
-  /** The content below the row of this index. */
+  /** The content below the row with this index. */
   readonly below?: { readonly index: number; readonly content: ComponentChildren };
 }
 
@@ -205,19 +205,19 @@ const Step = ({ rows, first, colours, below }: StepProps) => (
   </tbody>
 );
 
-/** Line of a row: the new one where there is one. */
+/** The line of a row: the new line if there is one, else the old line; undefined for a hunk. */
 function lineOf(row: AnyRow | undefined): DiffRow | undefined {
   const line = row === undefined || isUnified(row) ? row : (row.new ?? row.old);
   return line?.kind === 'hunk' ? undefined : line;
 }
 
-/** The texts of a row, for the number of elements that they need. */
+/** The texts of a row, which determine its number of elements. */
 const textsOf = (row: AnyRow): readonly string[] =>
   isUnified(row)
     ? [row.text]
     : [row.old, row.new].flatMap((side) => (side === undefined ? [] : [side.text]));
 
-/** A line with its text; the old number of a new line may change. */
+/** Whether both are the same line. The old number counts only for a removed line. */
 const isSameLine = (one: DiffRow | undefined, other: DiffRow): boolean =>
   one?.text === other.text &&
   one.new === other.new &&
@@ -227,17 +227,17 @@ interface LineDiffTableProps {
   readonly path: string;
   readonly diff: LineDiff;
   readonly colours?: Colours;
-  /** Whether both versions are beside each other. */
+  /** Whether both versions are side by side. */
   readonly isSplit?: boolean;
-  /** Takes what was written about a line; without it no line has a comment. */
+  /** Receives a comment on a line. Without this function, lines can not have comments. */
   readonly onComment?: ((comment: Commented) => void) | undefined;
 }
 
 const noColours: Colours = {};
 
 /**
- * The lines of a diff or of a file, which scroll in their frame. Signs mark them as well as
- * colours. A click at the number of a line opens a comment, and a button does for the keyboard.
+ * The lines of a diff or of a file, in a scrollable frame. Changed lines have signs in addition to
+ * colours. A click on a line number opens a comment; a button does so for the keyboard.
  */
 export function LineDiffTable({
   path,
@@ -247,7 +247,7 @@ export function LineDiffTable({
   onComment,
 }: LineDiffTableProps) {
   const shown = useSignal(1);
-  /** The line on which a comment is written: indexes change with the view and with each read. */
+  /** The commented line itself, because its index changes with the view and with each read. */
   const commented = useSignal<DiffRow | undefined>(undefined);
   const text = useSignal('');
   const rows = useMemo<readonly AnyRow[]>(
@@ -259,7 +259,7 @@ export function LineDiffTable({
     let first = 0;
     return parts.map((part) => (first += part.length) - part.length);
   }, [parts]);
-  // Elements that are the same are not rendered again.
+  // Preact does not render the same elements again.
   const steps = useMemo(
     () =>
       parts.map((part, place) => (

@@ -46,7 +46,7 @@ interface UsageProps extends RunFactsProps {
   readonly metrics: ConversationRecord['metrics'] | undefined;
 }
 
-/** The time of the run, and what it has used as far as the agent reports that. */
+/** The duration of the run, and its tokens and cost if the agent reports them. */
 export function Usage({ history, live, metrics }: UsageProps) {
   const runMs = live.runMs.value;
   const lastMs = runMs ?? lastRunMsOf(history.events.value);
@@ -62,18 +62,18 @@ export function Usage({ history, live, metrics }: UsageProps) {
   return parts.length === 0 ? null : <p class="quiet-text">{parts.join(' · ')}</p>;
 }
 
-/** Distance from the end, in pixels, within which a text counts as at its end. */
+/** Distance from the end, in pixels, within which the frame counts as being at its end. */
 const endDistance = 24;
 
 interface LiveOutputProps {
   readonly label: string;
-  /** Undefined: the text stays as it is. */
+  /** If undefined, the shown text stays. */
   readonly text: string | undefined;
 }
 
 /**
- * The output of a command that runs, and of one that has run in this page. The frame follows its
- * end; while a person reads above the end, nothing moves.
+ * The output of a running command, or of a command that has ended while the page was open. The
+ * frame follows the end of the text. While a user reads above the end, the text does not change.
  */
 export function LiveOutput({ label, text }: LiveOutputProps) {
   const frame = useRef<HTMLPreElement>(null);
@@ -106,13 +106,13 @@ export function LiveOutput({ label, text }: LiveOutputProps) {
   );
 }
 
-/** Characters of a text that is rendered anew with each answer; a longer one is plain meanwhile. */
+/** Maximum characters of a text that is rendered as Markdown while it grows. */
 const maxRendered = 2_000;
 
 const WrittenText = ({ text }: { readonly text: string }) =>
   text.length > maxRendered ? <p class="written">{text}</p> : <Markdown text={text} />;
 
-/** The text that the agent writes now; the event with the whole text takes its place. */
+/** The text that the agent is writing. The event with the whole text replaces it. */
 export function Written({ live }: { readonly live: Live }) {
   return (
     <>

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 
 interface SkeletonProps {
   readonly lines: number;
-  /** The words for people who do not see the lines. */
+  /** The text for screen readers. */
   readonly children: ComponentChildren;
 }
 
@@ -22,7 +22,6 @@ interface RetryProblemProps {
   readonly onRetry: () => void;
 }
 
-/** Reason why something could not be read, with a button to retry. */
 export const RetryProblem = ({ text, onRetry }: RetryProblemProps) => (
   <p class="problem" role="alert">
     {text}{' '}
@@ -37,7 +36,7 @@ interface ActionProblemProps {
   readonly action: Signal<ActionState | undefined>;
 }
 
-/** Reason why the service has refused an action, until a person repeats or dismisses that. */
+/** The reason why the gateway has refused an action, with buttons to retry and to dismiss it. */
 export function ActionProblem({ class: name, action }: ActionProblemProps) {
   const { problem, retry } = action.value ?? {};
   if (problem === undefined) return null;

@@ -11,7 +11,7 @@ const Parts = ({ tokens = [] }: { readonly tokens?: readonly Token[] | undefined
   </>
 );
 
-/** A link of an agent may lead anywhere: the page that it opens learns nothing of this one. */
+/** A link from an agent may lead anywhere, so the opened page gets no referrer and no opener. */
 function Link({ href, children }: { readonly href: string; readonly children: ComponentChildren }) {
   const address = safeAddress(href);
   if (address === undefined) return <>{children}</>;
@@ -60,7 +60,7 @@ const Table = ({ token }: { readonly token: Tokens.Table }) => (
   </div>
 );
 
-/** One part as an element. HTML in the text, and each part of an unknown kind, is shown as text. */
+/** One token as an element. HTML and unknown kinds of tokens are shown as text. */
 function Part({ token }: { readonly token: Token }) {
   const part = token as Tokens.Generic;
   const inner = <Parts tokens={part.tokens} />;
@@ -99,7 +99,7 @@ function Part({ token }: { readonly token: Token }) {
       return <Table token={token as Tokens.Table} />;
     case 'link':
       return <Link href={(token as Tokens.Link).href}>{inner}</Link>;
-    // An image would be loaded from elsewhere.
+    // An image is shown as a link, because loading it would send a request to another host.
     case 'image':
       return <Link href={(token as Tokens.Image).href}>{part['text'] || part.raw}</Link>;
     case 'text':
@@ -110,7 +110,7 @@ function Part({ token }: { readonly token: Token }) {
   }
 }
 
-/** A text of an agent or a person as Markdown, by elements and text nodes alone. */
+/** A text of an agent or a user as Markdown. Creates only elements and text nodes, never HTML. */
 export function Markdown({ text }: { readonly text: string }) {
   const tokens = useMemo(() => markdownTokens(text), [text]);
   if (tokens === undefined) return <div class="message-text plain">{text}</div>;

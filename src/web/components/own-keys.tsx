@@ -6,7 +6,7 @@ import { Ago, Until } from './tables.tsx';
 import { RetryProblem } from './loading.tsx';
 import { Field, SettingsForm } from './settings-form.tsx';
 
-/** The value of a new key, which no answer of the service has again. */
+/** The value of a new key, which no later response contains. */
 function NewKey({ value }: { readonly value: string }) {
   const input = useRef<HTMLInputElement>(null);
   const state = useSignal('');
@@ -16,7 +16,7 @@ function NewKey({ value }: { readonly value: string }) {
       await navigator.clipboard.writeText(value);
       state.value = 'Copied.';
     } catch {
-      // A page of another machine without TLS has no clipboard.
+      // Without TLS, browsers deny the clipboard to a page from another machine.
       state.value = 'Selected: copy it by the keyboard.';
     }
   };

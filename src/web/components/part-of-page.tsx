@@ -31,7 +31,7 @@ interface PartProps<Name extends keyof Parts> {
   readonly children: (part: Parts[Name]) => ComponentChildren;
 }
 
-/** Content with its own script, and a message while the script loads or after it has failed. */
+/** Content with its own script, and a message while the script loads or after a failure. */
 export function Part<Name extends keyof Parts>({ name, children }: PartProps<Name>) {
   const part = useSignal(loadedPart(name) as Parts[Name] | undefined);
   const problem = useSignal<string | undefined>(undefined);

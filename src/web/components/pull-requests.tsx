@@ -6,7 +6,7 @@ interface PullRequestLinkProps {
   readonly title?: string;
 }
 
-/** A link to a pull request; an address that is none of the web is no link. */
+/** A link to a pull request. Only http and https URLs become links. */
 export const PullRequestLink = ({ number, url, title }: PullRequestLinkProps) =>
   /^https?:\/\//.test(url) ? (
     <a href={url} title={title} target="_blank" rel="noopener noreferrer">

@@ -5,22 +5,20 @@ import { InOrder, TextBlock } from './text-block.tsx';
 import { api, messageOf } from '../api.ts';
 import { outcomeOf, type Stored } from '../sentences.ts';
 
-/** The answer of a person to a question, until the record of the conversation shows it. */
+/** A user's answer to a question, until the record of the conversation shows it. */
 interface GivenAnswer {
   readonly id: string;
-  /** Undefined: a rejection where the question has no option for it. */
+  /** Undefined for a rejection of a question that has no option to reject. */
   readonly option: string | undefined;
   readonly state: 'sending' | 'stored' | 'failed';
-  /** Reason why the service has refused the answer. */
   readonly problem?: string;
   readonly outcome?: string;
 }
 
-/** The whole text of a question that its record shows in part. */
+/** The whole text of a question, if the record contains only a part of it. */
 interface Reading extends Pick<Approval, 'id'> {
-  /** Undefined while the service is asked, and after a problem. */
+  /** Undefined during the request, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
-  /** Reason why the text could not be read. */
   readonly problem?: string;
 }
 
@@ -31,7 +29,7 @@ export class Questions {
   readonly given = signal<GivenAnswer | undefined>(undefined);
   readonly reading = signal<Reading | undefined>(undefined);
 
-  /** Whether a person can have read all tool calls of the question. */
+  /** Whether the user was able to read all tool calls of the question. */
   isRead({ id, complete }: Approval): boolean {
     const { id: known, whole } = this.reading.value ?? {};
     return complete || (id === known && whole !== undefined && whole.call_hash !== null);
@@ -54,7 +52,7 @@ export class Questions {
     return asked?.id === id && state === 'stored' ? undefined : asked;
   }
 
-  /** Sends an answer once; the question stays until the service has stored it. */
+  /** Sends an answer only once. `openOf` returns the question until the answer is stored. */
   async answer(approval: Approval, option: string | undefined, reason: string): Promise<void> {
     const { id } = approval;
     const given = this.given.peek();
@@ -76,7 +74,7 @@ export class Questions {
   }
 }
 
-/** Time in which a click is meant for the element that was there before, and must not answer. */
+/** Time in which a new question ignores clicks, which may be meant for another element. */
 const inertMs = 500;
 
 interface QuestionProps {
@@ -86,11 +84,11 @@ interface QuestionProps {
 }
 
 const isOnce = (kind: Approval['options'][number]['kind']): boolean => kind.endsWith('_once');
-/** Cancels the turn of an agent that offers no way to reject a call. */
+/** Cancels the agent's turn. Offered if the agent has no option to reject. */
 const rejection = { id: undefined, name: 'Reject', kind: 'reject_once' } as const;
 const isRejection = (kind: string): boolean => kind.startsWith('reject');
 
-/** A question that the agent waits for. Nothing is answered by itself. */
+/** A question that the agent waits for. Nothing is answered automatically. */
 export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const isReady = useSignal(false);
   const reason = useSignal('');
@@ -98,7 +96,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const isPending = given !== undefined && given.state !== 'failed';
   const reading = questions.reading.value?.id === approval.id ? questions.reading.value : undefined;
   const text = reading?.whole?.text ?? approval.summary;
-  /** The text whose end the person has seen. */
+  /** The text whose end the user has seen. */
   const seen = useSignal<string | undefined>(undefined);
   const isSeen = seen.value === text;
   const isRead = questions.isRead(approval) && isSeen;
@@ -126,7 +124,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
       </button>
     );
   };
-  // The same order for all agents: what rejects is on the left.
+  // All agents get the same order of buttons, with rejections on the left.
   const once = approval.options.filter(({ kind }) => isOnce(kind));
   const rejecting = ({ kind }: Approval['options'][number]) => isRejection(kind);
   const always = approval.options.filter(({ kind }) => !isOnce(kind));
@@ -190,7 +188,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   );
 }
 
-/** The outcome of an answer. Gets the focus, which the buttons of its question had. */
+/** The outcome of an answer. Takes the focus if the removed buttons of the question had it. */
 export function Outcome({ children }: { readonly children: string }) {
   const line = useRef<HTMLParagraphElement>(null);
   useEffect(() => {
@@ -207,7 +205,7 @@ interface WholeProps extends Pick<QuestionProps, 'approval' | 'questions'> {
   readonly reading: Reading | undefined;
 }
 
-/** The way to the whole text of a question, without which nothing is approved. */
+/** A button to read the whole text of a question, which the user must read to approve it. */
 function Whole({ approval, questions, reading }: WholeProps) {
   if (reading?.whole !== undefined)
     return (

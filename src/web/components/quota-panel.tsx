@@ -3,11 +3,11 @@ import { forecastOf } from '../forecast.ts';
 import { usePage } from '../page-state.ts';
 import type { QuotaRecord } from '../wire.ts';
 
-/** Used fraction of a limit above which small windows show it. */
+/** Used fraction of a limit from which small windows show the limit. */
 const nearlyFull = 0.8;
 
 interface UseProps {
-  /** Shown in small windows only when it is nearly full. */
+  /** Whether small windows show this limit only if it is nearly full. */
   readonly isMinor?: boolean;
   readonly label: string;
   readonly used: number;

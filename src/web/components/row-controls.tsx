@@ -8,13 +8,13 @@ import { Icon } from './icon.tsx';
 
 interface RowMenuProps {
   readonly title: string;
-  /** Fills the start form with the request of this conversation; absent where that is gone. */
+  /** Fills the start form with this conversation's request; undefined if the request is gone. */
   readonly onAgain: (() => void) | undefined;
   readonly onRename: () => void;
   readonly onDelete: () => void;
 }
 
-/** A button that shows further ones, which vanish with Escape and when they lose the focus. */
+/** A button that opens a menu. Escape or the loss of the focus closes the menu. */
 function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
   const isOpen = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -71,7 +71,7 @@ interface RowActionsProps {
   readonly onDelete: () => void;
 }
 
-/** Buttons of a row. An action under way keeps the element of the first one, and so the focus. */
+/** Buttons of a row. A pending action keeps the element of the first button, and so the focus. */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const facts = row.current.value;
   const title = titleOf(facts);
@@ -121,7 +121,7 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   );
 }
 
-/** Asks once, in the place of the row's buttons. The focus begins at the harmless answer. */
+/** Replaces the buttons of the row. The focus starts on Keep, which does nothing. */
 function DeleteQuestion({ row, onEnd }: { readonly row: Row; readonly onEnd: () => void }) {
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), []);
@@ -145,7 +145,7 @@ function DeleteQuestion({ row, onEnd }: { readonly row: Row; readonly onEnd: () 
   );
 }
 
-/** The form that has the place of the title or of the buttons; undefined: none. */
+/** The form that replaces the title (`rename`) or the buttons (`delete`), if any. */
 export type RowMode = 'rename' | 'delete' | undefined;
 
 interface RowControlsProps {
@@ -167,13 +167,13 @@ export const RowControls = ({ row, mode, onEnd }: RowControlsProps) =>
 
 interface RenameFormProps {
   readonly row: Row;
-  /** Called by Enter and Escape. */
+  /** Called on Enter and Escape. */
   readonly onEnd: () => void;
-  /** Called where the focus has gone elsewhere. */
+  /** Called when the field loses the focus. */
   readonly onLeave: () => void;
 }
 
-/** The title of a row as a field. Enter stores it, Escape and leaving it do not. */
+/** The title of a row as a field. Enter saves it; Escape and the loss of the focus do not. */
 export function RenameForm({ row, onEnd, onLeave }: RenameFormProps) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => input.current?.select(), []);

@@ -5,14 +5,14 @@ import { Icon } from './icon.tsx';
 interface SavedListProps {
   readonly saved: SavedTexts;
   readonly noun: string;
-  /** The text that can be saved now; empty: none. */
+  /** The text that can be saved; empty if there is none. */
   readonly text: string;
   readonly onChoose: (text: string) => void;
 }
 
-/** Saved texts by name: one click chooses or removes one, and a name saves the present one. */
+/** Saved texts by name, with buttons to choose, remove and save one. */
 export function SavedList({ saved, noun, text, onChoose }: SavedListProps) {
-  /** Undefined while no name is asked for. */
+  /** The text of the name field; undefined if the field is closed. */
   const name = useSignal<string | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const items = saved.items.value;

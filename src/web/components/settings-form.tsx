@@ -6,7 +6,7 @@ interface FieldProps {
   readonly id: string;
   readonly label: string;
   readonly value: Signal<string>;
-  /** Hides the text from people who see the screen. */
+  /** Whether the field hides its text on the screen. */
   readonly isSecret?: boolean;
   readonly placeholder?: string;
   readonly required?: boolean;
@@ -38,14 +38,13 @@ interface SettingsFormProps {
   readonly title: string;
   readonly text: string;
   readonly button: string;
-  /** Sends the fields; rejects with an ApiError where the service refuses them. */
+  /** Sends the fields. Rejects with an ApiError if the gateway refuses them. */
   readonly send: () => Promise<void>;
   /** Content between the title and the fields. */
   readonly before?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-/** A section with a form. The result of the last save is beside the button. */
 export function SettingsForm(props: SettingsFormProps) {
   const { id, title, text, button, send, before, children } = props;
   const state = useSignal<'sending' | 'saved' | { readonly problem: string } | undefined>(

@@ -9,14 +9,14 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { SandboxSpecRecord } from '../wire.ts';
 import type { DraftField } from '../draft.ts';
 
-/** Delay before a search, so that a person types several letters for one. */
+/** Delay before a search, so that several typed letters cause one search. */
 const delayMs = 200;
 
 interface SuggestedFieldProps {
   readonly name: DraftField;
   readonly label: string;
   readonly placeholder: string;
-  /** Returns suggestions for a text; none are shown after a rejection. */
+  /** Returns suggestions for a text. After a rejection, no suggestions are shown. */
   readonly search?: (text: string, signal: AbortSignal) => Promise<readonly string[]>;
 }
 
@@ -83,7 +83,7 @@ interface SpecPage {
   readonly items: readonly SandboxSpecRecord[];
 }
 
-/** The templates by name; without a choice, the service takes its default one. */
+/** A choice of the template. Without a choice, the gateway uses the default template. */
 function TemplateField() {
   const { specs, draft } = usePage();
   const { template } = draft;
@@ -124,7 +124,7 @@ interface NamePage {
 const maxSuggestions = 20;
 const maxRecent = 5;
 
-/** Repositories that the owner has used contain the text first, then those of the git host. */
+/** Repositories that contain the text: first those of recent conversations, then the git host's. */
 async function repositories(
   { store }: PageState,
   query: string,
@@ -159,7 +159,7 @@ async function branches(
   return namesIn(await api.get<NamePage>('/api/v1/git/branches/search', parameters, signal));
 }
 
-/** Models that the chosen template names; a pattern is no name. */
+/** Models that the chosen template names, without patterns. */
 function models({ specs, draft }: PageState, query: string): readonly string[] {
   const spec = specs.peek().find(({ id }) => id === draft.template.peek());
   return [spec?.default_model, ...(spec?.allowed_models ?? [])]
@@ -179,7 +179,7 @@ function Forecast() {
   );
 }
 
-/** A run without a model does less than people expect, so it is said before the start. */
+/** A note for a start without a model, which does less than a user may expect. */
 function ModelNote() {
   const { specs, draft } = usePage();
   const name = draft.template.value === '' ? 'default' : draft.template.value;
@@ -194,7 +194,7 @@ function ModelNote() {
   );
 }
 
-/** The message is enough; everything else has a default. */
+/** Only the message is required; every other field has a default. */
 export function StartForm() {
   const page = usePage();
   const { draft } = page;

@@ -56,7 +56,7 @@ interface ReasonProps {
   readonly message: string | null;
 }
 
-/** The reason of a state with its explanation, which other people may have written. */
+/** The reason of a state, and a message that other people may have written. */
 const Reason = ({ reason, message }: ReasonProps) => (
   <>
     {reason !== null && <b>{reason}</b>} {message}
@@ -70,22 +70,22 @@ export interface Column<T> {
 }
 
 interface DataTableProps<T> {
-  /** The id of the section, which links to it have. */
+  /** The id of the section, which is the target of links. */
   readonly id: string;
   readonly title: string;
   readonly total: number;
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;
-  /** The first column is the name of each row. */
+  /** The first column contains the name of each row. */
   readonly columns: readonly Column<T>[];
-  /** Shown in the place of the table when it has no rows. */
+  /** Shown instead of a table without rows. */
   readonly empty: ComponentChildren;
   readonly children?: ComponentChildren;
 }
 
 /**
- * A section with a table. In small windows each row becomes a block of labelled values; the roles
- * are explicit, because a browser drops those of a table that is laid out otherwise.
+ * A section with a table. In small windows, CSS turns each row into a block of labelled values. The
+ * roles are explicit, because browsers ignore the implicit roles of such a table.
  */
 export function DataTable<T>(props: DataTableProps<T>) {
   const { id, title, total, items, keyOf, columns, empty, children } = props;

@@ -4,13 +4,13 @@ import { useEffect, useRef } from 'preact/hooks';
 interface TextBlockProps {
   readonly label: string;
   readonly children: ComponentChildren;
-  /** Called when the end of the text is in its frame, at once where all of it is. */
+  /** Called when the end of the text is visible, immediately if the whole text fits. */
   readonly onEnd?: () => void;
-  /** Whether the text takes the focus of the element that it replaces. */
+  /** Whether the text takes the focus when it appears. */
   readonly takesFocus?: boolean;
 }
 
-/** A text with its lines as they are. The keyboard can scroll it. */
+/** A text with its line breaks, which scrolls with the keyboard. */
 export function TextBlock({ label, children, onEnd, takesFocus = false }: TextBlockProps) {
   const frame = useRef<HTMLPreElement>(null);
   useEffect(() => {
@@ -35,14 +35,11 @@ export function TextBlock({ label, children, onEnd, takesFocus = false }: TextBl
   );
 }
 
-/** A word of a script that is written from right to left, with its marks. */
+/** A word of a right-to-left script, with its combining marks. */
 const rightToLeft =
   /((?:[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]\p{M}*)+)/u;
 
-/**
- * A text from left to right, word by word: words of a script from right to left are not reordered
- * among what is around them, so that every argument is seen where it is.
- */
+/** Keeps a text in order: words of right-to-left scripts do not reorder the text around them. */
 export const InOrder = ({ children }: { readonly children: string }) => (
   <span class="in-order">
     {children

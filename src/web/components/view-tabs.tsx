@@ -10,7 +10,7 @@ const views = [
 ] as const;
 export type View = (typeof views)[number]['view'];
 
-/** The view that the address names, so that a link opens it and a sign-in returns to it. */
+/** The view in the URL, so that a link can open it and a sign-in returns to it. */
 function viewOfAddress(): View {
   const named = new URLSearchParams(location.search).get('view');
   return views.find(({ view }) => view === named)?.view ?? 'events';
@@ -42,7 +42,7 @@ interface ViewTabsProps {
   readonly onShow: (view: View) => void;
 }
 
-/** Tabs of a conversation: arrow keys, Home and End choose one, and all are one stop of Tab. */
+/** Tabs of a conversation. Arrow keys, Home and End choose a tab; all tabs are one Tab stop. */
 export function ViewTabs({ view: shown, onShow }: ViewTabsProps) {
   const list = useRef<HTMLDivElement>(null);
   const choose = (index: number) => {
@@ -96,7 +96,7 @@ interface ViewPanelProps {
   readonly children: ComponentChildren;
 }
 
-/** The content of one tab. A hidden list would scroll the page, a hidden question count as read. */
+/** The content of a tab; empty while hidden, because a hidden question would count as read. */
 export const ViewPanel = ({ view, shown, children }: ViewPanelProps) => (
   <div
     class="view"

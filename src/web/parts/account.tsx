@@ -19,7 +19,6 @@ interface SecretPage {
   readonly next_page_id: string | null;
 }
 
-/** The settings and secrets of the owner, as the page /account shows and changes them. */
 class OwnSettings {
   readonly settings = signal<SettingsRecord | undefined>(undefined);
   readonly secrets = signal<readonly Entry<SecretRecord>[]>([]);
@@ -40,12 +39,12 @@ class OwnSettings {
     }
   };
 
-  /** Rejects with an ApiError where the service refuses the change. */
+  /** Rejects with an ApiError if the gateway refuses the change. */
   save = async (changes: object): Promise<void> => {
     this.#show(await api.post<SettingsRecord>('/api/v1/settings', changes));
   };
 
-  /** Stores a secret; one of this name gets the value. Rejects with an ApiError. */
+  /** Stores a secret, or replaces the value of one with this name. Rejects with an ApiError. */
   storeSecret = async (name: string, value: string, description: string): Promise<void> => {
     const isKnown = this.secrets.peek().some(({ record }) => record.name === name);
     if (isKnown) await api.put(`/api/v1/secrets/${encodeURIComponent(name)}`, { name, value });
@@ -70,7 +69,7 @@ class OwnSettings {
       () => this.save({ mcp_config: { [entry.record.name]: null } }),
     );
 
-  /** An entry disappears once the service has deleted it. */
+  /** Shows the progress or the failure of a deletion in the entry. */
   async #remove(
     { action, isAsking }: Entry<unknown>,
     again: () => Promise<void>,
@@ -111,11 +110,11 @@ async function allSecrets(): Promise<readonly SecretRecord[]> {
 const placeOf = ({ server }: ServerRecord): string =>
   'url' in server ? server.url : [server.command, ...server.args].join(' ');
 
-/** The names of the headers or variables whose values are stored. */
+/** The names of the stored headers or environment variables, whose values are not shown. */
 const hiddenOf = ({ server }: ServerRecord): string =>
   Object.keys(('url' in server ? server.headers : server.env) ?? {}).join(', ');
 
-/** The servers of the Model Context Protocol of the owner, and a form for one more. */
+/** The owner's servers of the Model Context Protocol (MCP), and a form to add one. */
 function ServersSection({ own }: { readonly own: OwnSettings }) {
   const name = useSignal('');
   const url = useSignal('');
@@ -183,7 +182,7 @@ function ServersSection({ own }: { readonly own: OwnSettings }) {
   );
 }
 
-/** The names of the secrets, and a form for one more. Values are written and never shown. */
+/** The names of the secrets, and a form to add one. The page never shows stored values. */
 function SecretsSection({ own }: { readonly own: OwnSettings }) {
   const name = useSignal('');
   const value = useSignal('');
@@ -234,7 +233,6 @@ interface PartProps {
   readonly settings: SettingsRecord;
 }
 
-/** The author of commits, and whether they name the agent. */
 function CommitsSection({ own, settings }: PartProps) {
   const name = useSignal(settings.git_user_name ?? '');
   const email = useSignal(settings.git_user_email ?? '');
@@ -267,7 +265,7 @@ function CommitsSection({ own, settings }: PartProps) {
   );
 }
 
-/** The model of conversations that name none. The field has what the owner has chosen alone. */
+/** The model of conversations that name none. The field contains only the owner's own choice. */
 function ModelSection({ own, settings }: PartProps) {
   const model = useSignal(settings.own_llm_model ?? '');
   return (

@@ -146,7 +146,7 @@ interface Opened {
   readonly versions: GitDiff;
 }
 
-/** A file of the list, whose versions are read when it is opened. */
+/** A changed file, whose versions are read when it is opened. */
 function File({ change: { path, status }, files, isLive, isSplit, onComment }: FileProps) {
   const isOpen = useSignal(false);
   const opened = useSignal<Opened | undefined>(undefined);
@@ -212,13 +212,13 @@ function File({ change: { path, status }, files, isLive, isSplit, onComment }: F
   );
 }
 
-/** Whether the window has room for two versions beside each other; as in styles.css. */
+/** Whether two versions fit side by side. This width must be the same as in styles.css. */
 const isWide = () => matchMedia('(min-width: 900px)').matches;
 const splitKey = 'diff-side-by-side';
 
 interface ChangesProps {
   readonly row: Row;
-  /** Takes a text for the next message; absent where no message is possible. */
+  /** Adds a text to the next message; undefined if no message is possible. */
   readonly onMessage?: ((text: string) => void) | undefined;
 }
 
@@ -314,7 +314,7 @@ function Files({ row, folder, onMessage }: FilesProps) {
 
 export function Changes({ row, onMessage }: ChangesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
-  // The page of a long history was scrolled to its end.
+  // The page may be scrolled to the end of a long history.
   useEffect(() => scrollTo({ top: 0 }), []);
   if (folder === undefined)
     return (

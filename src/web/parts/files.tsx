@@ -12,7 +12,7 @@ import { FileImage, isBitmap, isImage, SourceText } from '../components/file-vie
 import { LineDiffTable } from '../components/line-diff.tsx';
 import { RetryProblem } from '../components/loading.tsx';
 
-/** Maximum files of a folder that the service lists. */
+/** Maximum files of a folder that the gateway lists. */
 const maxFiles = 10_000;
 const maxMatches = 200;
 
@@ -40,18 +40,18 @@ const FileButton = ({ path, label, opened }: FileButtonProps) => (
 
 interface FolderListProps extends OpenProps {
   readonly paths: readonly string[];
-  /** The path of the folder; '' for that of all files. */
+  /** The path of the folder; '' for the root. */
   readonly folder: string;
 }
 
-/** Folders above the opened file are open, as long as there are not very many of them. */
+/** Maximum depth of folders that are opened because they contain the opened file. */
 const maxOpened = 30;
 
 interface FolderItemProps extends FolderListProps {
   readonly name: string;
 }
 
-/** A folder that renders its content once it is opened. */
+/** A folder whose content is rendered when it is opened. */
 function FolderItem({ paths, folder, name, opened }: FolderItemProps) {
   const isOpen = useSignal(
     opened.value?.startsWith(`${folder}/`) === true && folder.split('/').length < maxOpened,
@@ -94,7 +94,7 @@ interface FileViewProps {
   readonly folder: string;
   readonly path: string;
   readonly isLive: boolean;
-  /** A new value after each read of the list: the file may have changed as well. */
+  /** A new value after each read of the list, because the file may have changed too. */
   readonly version: unknown;
   readonly onComment: ((comment: Commented) => void) | undefined;
 }
@@ -167,7 +167,7 @@ function FileView({ row, folder, path, isLive, version, onComment }: FileViewPro
 
 interface FilesProps {
   readonly row: Row;
-  /** Takes a text for the next message; absent where no message is possible. */
+  /** Adds a text to the next message; undefined if no message is possible. */
   readonly onMessage?: ((text: string) => void) | undefined;
 }
 

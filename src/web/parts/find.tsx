@@ -17,20 +17,20 @@ export { surroundingsIn } from '../hit.ts';
 const maxHits = 1_000;
 const pageSize = 100;
 
-/** Search for a text in all events, oldest first; keeps its hits and one page of events. */
+/** Searches all events for a text, oldest first. Keeps the hits, and only one page of events. */
 class EventSearch {
   readonly hits = signal<readonly Hit[]>([]);
   readonly searched = signal(0);
-  /** Number of all events; undefined where it is unknown. */
+  /** Number of all events; undefined if unknown. */
   readonly total = signal<number | undefined>(undefined);
-  /** stopped: by a person, or by a problem. */
+  /** `stopped`: by the user, or by a problem. */
   readonly state = signal<'running' | 'stopped' | 'done'>('running');
   readonly problem = signal<string | undefined>(undefined);
   readonly text: string;
   readonly #history: History;
   readonly #pattern: RegExp;
   #aborter = new AbortController();
-  /** Where the next page begins; undefined: with the first event; null: there is none. */
+  /** The `page_id` of the next page; undefined for the first page, null after the last page. */
   #next: string | null | undefined;
 
   constructor(history: History, text: string) {
@@ -41,7 +41,7 @@ class EventSearch {
     void this.resume();
   }
 
-  /** Ends the search. Its hits stay. */
+  /** Stops the search. Its hits stay. */
   stop(): void {
     this.#aborter.abort();
     if (this.state.peek() === 'running') this.state.value = 'stopped';
@@ -78,17 +78,17 @@ class EventSearch {
 
 const numberOf = (count: number): string => count.toLocaleString('en');
 
-/** Marks all matches in the marked entry, and scrolls to this one once the entry is rendered. */
+/** Waits until the entry is rendered, marks all matches in it, and scrolls to the one at `near`. */
 export function highlight(text: string, near: Surroundings): void {
   requestAnimationFrame(() => requestAnimationFrame(() => markIn(text, near)));
 }
 
-/** Maximum characters around a match that are compared. */
+/** Maximum characters that are compared before and after a match. */
 const maxAround = 80;
 
 function markIn(text: string, near: Surroundings): void {
   const entry = document.querySelector<HTMLElement>('.history > [data-marked]');
-  // Firefox before 140 has no highlights.
+  // Firefox before 140 has no CSS highlights.
   if (entry === null || !('highlights' in CSS)) return;
   const ranges: Range[] = [];
   const places: Surroundings[] = [];
@@ -122,11 +122,10 @@ interface FindProps {
   readonly onClose: () => void;
 }
 
-/** Finds a text in the whole history of a conversation, and goes from one hit to the next. */
 export function Find({ history, onClose }: FindProps) {
   const text = useSignal('');
   const search = useSignal<EventSearch | undefined>(undefined);
-  /** Number of the hit that is shown, from 0. */
+  /** Index of the hit that is shown; -1 without a hit. */
   const place = useSignal(-1);
   const field = useRef<HTMLInputElement>(null);
   const { value: present } = search;
@@ -142,7 +141,7 @@ export function Find({ history, onClose }: FindProps) {
   };
   const close = () => {
     onClose();
-    // A hit that is still being read gets the focus once it is there.
+    // `show` moves the focus to the hit, even if its event is still being read.
     if (hit === undefined) document.getElementById('find-open')?.focus();
     else void history.show(hit.id);
   };
@@ -229,7 +228,7 @@ export function Find({ history, onClose }: FindProps) {
       </span>
       {present !== undefined && (
         <p class="find-state">
-          {/* The progress of a search is not read out. */}
+          {/* Screen readers do not read out the progress of a search. */}
           <span role="status" aria-live={state === 'running' ? 'off' : 'polite'}>
             {summary}
           </span>

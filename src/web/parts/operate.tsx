@@ -23,23 +23,23 @@ import { RetryProblem } from '../components/loading.tsx';
 import { signal } from '@preact/signals';
 import { api, ApiError, messageOf } from '../api.ts';
 
-/** Maximum time for an answer; a later one counts as failed. */
+/** Maximum time for a response; a later one counts as failed. */
 const timeoutMs = 15_000;
 
 interface ReadFailure {
   readonly message: string;
-  /** Consecutive failed reads. */
+  /** Number of consecutive failed reads. */
   readonly failures: number;
   readonly nextAt: number;
 }
 
-/** The state of the service as the page /operate reads it, again and again while it is visible. */
+/** The overview on the page /operate, which is read repeatedly while the page is visible. */
 class ServiceState {
   readonly overview = signal<OverviewRecord | undefined>(undefined);
   readonly failure = signal<ReadFailure | undefined>(undefined);
-  /** Whether the service has answered that the session has no role `admin`. */
+  /** Whether the gateway has responded that the session lacks the role `admin`. */
   readonly isForbidden = signal(false);
-  /** Time of the last good answer. */
+  /** Time of the last successful read. */
   readAt: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isReading = false;
@@ -90,7 +90,7 @@ class ServiceState {
     if (document.visibilityState === 'visible') void this.read();
   };
 
-  /** Reads again, because the figures of a hidden page are old. */
+  /** Reads when the page becomes visible, because the figures of a hidden page are old. */
   #onVisible = (): void => {
     if (this.isForbidden.peek()) return;
     clearTimeout(this.#timer);
@@ -130,7 +130,6 @@ const columnsOf = (keys: KeyList): readonly Column<KeyRow>[] => [
   { label: 'Action', cell: (row) => <Revoke row={row} keys={keys} /> },
 ];
 
-/** The API keys of every owner, each with a button that revokes it. */
 function KeysSection({ keys }: { readonly keys: KeyList }) {
   const rows = keys.rows.value;
   const problem = keys.problem.value;
@@ -174,7 +173,7 @@ const NotAdmin = () => (
   </main>
 );
 
-/** One line while the service does not answer; the figures stay, with their time. */
+/** Shown while the gateway does not respond: the failure, and the time of the figures. */
 function Freshness({ state }: { readonly state: ServiceState }) {
   const { now } = usePage();
   const failure = state.failure.value;
@@ -195,7 +194,7 @@ function Freshness({ state }: { readonly state: ServiceState }) {
 
 interface VerdictProps {
   readonly overview: OverviewRecord;
-  /** Whether the service does not answer any more. */
+  /** Whether the last read has failed, so that the overview is old. */
   readonly isOld: boolean;
 }
 

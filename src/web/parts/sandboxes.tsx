@@ -14,7 +14,7 @@ interface VerbProps {
   readonly request: (path: string) => Promise<unknown>;
 }
 
-/** One action on a sandbox, after one question; a change of the sandbox ends the action's state. */
+/** An action with a confirmation. A new record of the sandbox resets the state of the action. */
 function Verb({ sandbox, verb, progress: label, question, request }: VerbProps) {
   const { action, isAsking } = useMemo(() => new Entry(sandbox), [sandbox]);
   const confirm = () => {
@@ -44,7 +44,7 @@ const statusNames: Readonly<Record<SandboxRecord['status'], string>> = {
   MISSING: 'Gone',
 };
 
-/** Sandboxes of the owner that no conversation is in: they take quota all the same. */
+/** The owner's sandboxes without a conversation, which count towards the quota too. */
 export function BareSandboxes() {
   const { store, now } = usePage();
   return (

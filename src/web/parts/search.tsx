@@ -6,14 +6,14 @@ import { RetryProblem } from '../components/loading.tsx';
 import { signal } from '@preact/signals';
 import { api, messageOf } from '../api.ts';
 
-/** Results of one step: further ones are read on demand. */
+/** Results of one step. A button reads further results. */
 const itemsPerStep = 50;
 
-/** The search for one text in the conversations of the owner, newest first, page by page. */
+/** The search for one text in the owner's conversations, newest first, page by page. */
 class TextSearch {
   readonly items = signal<readonly Found[]>([]);
   readonly searched = signal<TextSearchPage['searched'] | undefined>(undefined);
-  /** Conversations of which not all events were searched. */
+  /** Number of conversations of which not all events were searched. */
   readonly incomplete = signal(0);
   readonly state = signal<'searching' | 'stopped' | 'over'>('stopped');
   readonly problem = signal<string | undefined>(undefined);
@@ -25,7 +25,7 @@ class TextSearch {
     this.#text = text;
   }
 
-  /** Searches until there are enough further results, or nothing is left. Never rejects. */
+  /** Searches until there are `itemsPerStep` more results, or nothing is left. Never rejects. */
   async continue(): Promise<void> {
     this.#reading.abort();
     const { signal: left } = (this.#reading = new AbortController());
@@ -60,7 +60,7 @@ class TextSearch {
 }
 
 interface MarkedProps {
-  /** Matches the text, in a capturing group. */
+  /** Matches the text in a capturing group. */
   readonly pattern: RegExp;
   readonly snippet: string;
 }
@@ -108,7 +108,7 @@ function Result({ found, text, pattern }: ResultProps) {
   );
 }
 
-/** The results of each conversation, in the order of the first ones. */
+/** The results by conversation, in the order of the first result of each. */
 function groupsOf(items: readonly Found[]): readonly (readonly Found[])[] {
   const groups = new Map<string, Found[]>();
   for (const found of items) {
@@ -124,7 +124,6 @@ interface SearchResultsProps {
   readonly onClose: () => void;
 }
 
-/** Matches of a text in all conversations of the owner, each with a link that opens it. */
 export function SearchResults({ text, onClose }: SearchResultsProps) {
   const search = useMemo(() => new TextSearch(text), [text]);
   const pattern = useMemo(() => new RegExp(`(${wordsPattern(text).source})`, 'iu'), [text]);

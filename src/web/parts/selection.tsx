@@ -26,7 +26,7 @@ interface QuestionProps {
   readonly onCancel: () => void;
 }
 
-/** Asks once for all. The focus begins at the answer that does nothing. */
+/** Asks once for all conversations. The focus starts on Cancel, which does nothing. */
 function ManyQuestionForm({ question, onConfirm, onCancel }: QuestionProps) {
   const { action, text } = question;
   const cancel = useRef<HTMLButtonElement>(null);
@@ -99,7 +99,7 @@ export function SelectionBar() {
     });
     progress.value = undefined;
     selection.outcome.value = outcomeOf(action, outcome);
-    // A focus in the list would hold the rows that the action has moved.
+    // A focus in the list would hold the moved rows in their old places.
     const { activeElement: focused } = document;
     if (focused instanceof HTMLElement && focused.closest('.list') !== null) focused.blur();
     page.store.index.flush();
@@ -149,7 +149,7 @@ interface ActionButtonProps {
   readonly shortcut: string;
 }
 
-/** The button of an action, with the number that it applies to; none where that is 0. */
+/** The button of an action, with the number of rows that it fits; none if that is 0. */
 function ActionButton({ action, shortcut }: ActionButtonProps) {
   const page = usePage();
   const all = page.selected.value.length;

@@ -14,12 +14,12 @@ import { Refresher } from '../reading.ts';
 
 interface LoadedProps<T> {
   readonly path: string;
-  /** Another value makes the component load again. */
+  /** A new value makes the component load again. */
   readonly version: unknown;
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** The answer of the service at a path, or the reason of its failure. */
+/** The gateway's response for a path, or the reason of the failure. */
 function Loaded<T>({ path, version, children }: LoadedProps<T>) {
   const data = useSignal<T | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
@@ -87,7 +87,7 @@ const commandsOf = (row: Row, namespace: string): string => {
   ].join('\n');
 };
 
-/** Shows kubectl commands and the resources, which are requested while it is open. */
+/** Shows kubectl commands and the resources, which are requested when it is opened. */
 function InTheCluster({ row }: { readonly row: Row }) {
   const isOpen = useSignal(false);
   return (
@@ -110,7 +110,7 @@ function InTheCluster({ row }: { readonly row: Row }) {
   );
 }
 
-/** The past of a conversation and its sandbox, oldest first, and its resources. */
+/** The history of a conversation and its sandbox, oldest first, and their resources. */
 export const Timeline = ({ row }: { readonly row: Row }) => (
   <section class="life" aria-labelledby="life">
     <h2 id="life">Life of the conversation</h2>

@@ -2,10 +2,10 @@ import type { Root, RootContent } from 'hast';
 import { common, createLowlight } from 'lowlight';
 import type { ColouredLines, ColourKind, Piece, ToColour } from '../coloured-lines.ts';
 
-/** Maximum pieces of a text, each of which becomes an element. */
+/** Maximum pieces of a text; each piece becomes an element. */
 const maxPieces = 30_000;
 
-/** Languages by the extension or whole name of a file, where that is not the language's name. */
+/** Languages by file extension or file name, if that differs from the name of the language. */
 const languages = new Map(
   Object.entries({
     bash: ['bashrc', 'zsh', 'profile'],
@@ -36,7 +36,7 @@ export function colouredLines(path: string, text: string): ColouredLines | undef
   return lines.reduce((sum, { length }) => sum + length, 0) > maxPieces ? undefined : lines;
 }
 
-/** Colour kinds by the library's names without their prefix. */
+/** Colour kinds by the class names of the library, without their prefix. */
 const kinds: ReadonlyMap<string, ColourKind> = new Map(
   Object.entries({
     keyword: [
@@ -79,7 +79,7 @@ function linesOf(root: Root): ColouredLines {
   return lines;
 }
 
-// A worker has its own global, whose types are not those of a page.
+// The types of `globalThis` are those of a page, not those of a worker.
 const worker = globalThis as unknown as {
   onmessage: (event: { readonly data: ToColour }) => void;
   readonly postMessage: (answer: unknown) => void;

@@ -14,7 +14,7 @@ export interface AgentProcessOptions {
   readonly onEnd: (message: string) => void;
 }
 
-/** Process of an agent. The process leads a group to which everything that it starts belongs. */
+/** Process of an ACP agent, and leader of the process group of everything that the agent starts. */
 export class AgentProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #guard: ProcessGuard;
@@ -55,17 +55,17 @@ export class AgentProcess {
     return this.#child.stdout;
   }
 
-  /** The beginning and the end of the output of the process, without secrets. */
+  /** Returns the beginning and the end of the standard error, with secrets masked. */
   printed(needles: Needles): string {
     return this.#stderr.toString(needles).trim();
   }
 
-  /** Kills the process and everything that it has started. */
+  /** Kills the process group: the process and everything that it has started. */
   kill(): void {
     if (this.#child.pid !== undefined) kill(this.#child.pid, 'SIGKILL');
   }
 
-  /** Kills the process. The guard no longer watches its process group. */
+  /** Kills the process group, and removes it from the `ProcessGuard`. */
   release(): void {
     this.kill();
     if (this.#child.pid !== undefined) this.#guard.remove(this.#child.pid);

@@ -29,35 +29,34 @@ import {
 
 /** Maximum bytes of one message of an agent. A larger message ends the agent's process. */
 const maxMessageBytes = 8 * 1024 * 1024;
-/** Maximum characters of unread updates, beyond which the output of the process waits. */
+/** Maximum characters of unread updates. Beyond it, the server stops reading the agent's output. */
 const maxBacklog = 1_000_000;
 const defaultCallTimeoutMs = 60_000;
-/** Maximum time for an agent to end a cancelled turn; after that its processes are killed. */
+/** Maximum time for an agent to end a cancelled prompt; then the server kills its processes. */
 const cancelMs = 3_000;
 
 export interface AcpChildOptions
   extends
     Omit<AgentProcessOptions, 'onEnd'>,
     Pick<QuestionsOptions, 'allowAlways' | 'onWithdrawn'> {
-  /** `_meta` of the requests that open a session. */
+  /** Field `_meta` of the ACP requests that open a session. */
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Returns the texts to hide in everything that the agent sends. */
+  /** Returns the secrets to mask in everything that the agent sends. */
   readonly needles: () => Needles;
-  /** Gets the text of messages and thoughts before `next` returns it. */
+  /** Receives the text of messages and thoughts at once, before `next` returns their events. */
   readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
-  /** Maximum time for each answer of the agent until its session is open; 60 s by default. */
+  /** Maximum time of each call until the session is open; default 60 s. */
   readonly callTimeoutMs?: number;
 }
 
 /**
- * The process of an agent with one session, over standard input and output. Updates wait in bounded
- * memory until they are read; beyond the bound, the output of the process waits. Every failure ends
- * the process, and the session continues in a new one.
+ * Process of an ACP agent with one session, over standard input and output. The memory of unread
+ * updates is bounded: at the limit, the server stops reading the agent's output. Every failure ends
+ * the process, and a new process continues the session.
  */
 export class AcpChild {
   readonly #process: AgentProcess;
   readonly #options: AcpChildOptions;
-  /** Ends the process when aborted before the session is open. */
   readonly #setUp: AbortSignal;
   readonly #recorder: UpdateRecorder;
   readonly #questions: Questions;
@@ -109,12 +108,11 @@ export class AcpChild {
     return this.#failure !== undefined;
   }
 
-  /** Whether a turn is in progress, or has ended before a reader has seen its end. */
+  /** Whether a prompt is in progress, or has ended but `next` has not returned its end yet. */
   get isInTurn(): boolean {
     return this.#turn !== undefined;
   }
 
-  /** Whether the last question is this one, and the agent itself has cancelled it. */
   hasWithdrawn(id: string): boolean {
     return this.#questions.hasWithdrawn(id);
   }
@@ -127,7 +125,7 @@ export class AcpChild {
     const { sessionId } = await this.#call((agent) =>
       agent.request('session/new', this.#sessionOf(mcpServers)),
     );
-    // The log stores session ids unmasked, so an id must contain no secret.
+    // The log stores session ids without masking, so an id must contain no secret.
     if (this.#masked(sessionId) !== sessionId)
       throw this.#fail('The id of the session of the agent holds a secret.');
     this.#session = sessionId;
@@ -152,7 +150,7 @@ export class AcpChild {
         agent.request('session/load', { sessionId, ...this.#sessionOf(mcpServers) }),
       );
     } catch (error) {
-      // Further updates of a failed replay belong to no turn.
+      // Without a session, `#update` ignores further updates of the failed replay.
       this.#session = undefined;
       throw error;
     } finally {
@@ -199,10 +197,7 @@ export class AcpChild {
       });
   }
 
-  /**
-   * Returns the next part of the turn, in order.
-   * @throws AcpFailure when the agent has failed, after everything that it sent before
-   */
+  /** Returns the next TurnItem. Throws AcpFailure after the last item of a failed agent. */
   async next(signal: AbortSignal): Promise<TurnItem> {
     for (;;) {
       signal.throwIfAborted();
@@ -214,12 +209,11 @@ export class AcpChild {
     }
   }
 
-  /** Answers a question like `Questions.answer`. */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     return this.#questions.answer(id, optionId);
   }
 
-  /** Cancels the turn. Ends the process if the agent does not end the turn in time. */
+  /** Cancels the prompt. Kills the process if the agent does not end the prompt in time. */
   async cancel(): Promise<void> {
     const turn = this.#turn;
     if (turn !== undefined && this.#failure === undefined) {
@@ -232,7 +226,7 @@ export class AcpChild {
         .catch(() => undefined);
       const late = Promise.withResolvers<undefined>();
       const timer = setTimeout(() => late.resolve(undefined), cancelMs);
-      // The end of the turn follows the remaining output, which waits for a reader.
+      // The agent's response follows its remaining output, so this loop reads and drops the output.
       const reader = (async () => {
         for (;;) {
           const changed = this.#changed.promise;
@@ -246,7 +240,7 @@ export class AcpChild {
       clearTimeout(timer);
       if (this.#stopped === undefined) this.kill();
     }
-    // No event of a cancelled turn may follow the event of the interruption.
+    // The remaining events are dropped: in the log, none may follow the event of the interruption.
     this.#recorder.take(true);
     this.#isCancelling = false;
     this.#turn = undefined;
@@ -264,7 +258,7 @@ export class AcpChild {
   }
 
   async #connect(): Promise<InitializeResponse> {
-    // The client is imported with the first agent, because most servers have no such agent.
+    // The import is dynamic, because most servers run no ACP agent.
     const { client, ndJsonStream } = await import('@agentclientprotocol/sdk');
     const input = ReadableStream.from(this.#output()) as ReadableStream<Uint8Array>;
     const output = Writable.toWeb(this.#process.input) as WritableStream<Uint8Array>;
@@ -302,7 +296,7 @@ export class AcpChild {
     }
   }
 
-  /** The connection drops updates of unknown types, so these are taken out before and recorded. */
+  /** Removes and records all updates, because the connection would drop those of unknown types. */
   async *#withoutUpdates(messages: AsyncIterable<AnyMessage>): AsyncGenerator<AnyMessage> {
     for await (const message of messages) {
       const update = updateSchema.safeParse(message).data;
@@ -317,7 +311,7 @@ export class AcpChild {
     return this.#connection;
   }
 
-  /** Makes a call that a working agent answers at once. */
+  /** Calls the agent. Without an answer in `callTimeoutMs`, the process ends with an AcpFailure. */
   async #call<T>(call: (agent: ClientConnection['agent']) => Promise<T>): Promise<T> {
     const signal = this.#setUp;
     const { callTimeoutMs = defaultCallTimeoutMs } = this.#options;
@@ -345,7 +339,7 @@ export class AcpChild {
   }
 
   #ready(): TurnItem | undefined {
-    // A message that still grows becomes an event only when something follows it.
+    // An unfinished message becomes an event only when something else follows it.
     const isOver =
       this.#stopped !== undefined || this.#failure !== undefined || this.#questions.hasNext;
     if (isOver) this.#recorder.settle();
@@ -370,7 +364,7 @@ export class AcpChild {
       return;
     }
     if (this.#recorder.add(update) === 'event') this.#options.live.flush();
-    // A message that still grows is no event yet, and arrives in hundreds of chunks.
+    // A message arrives in hundreds of chunks, and becomes an event only when it is complete.
     if (this.#recorder.hasEvents(false)) this.#change();
   }
 
@@ -378,7 +372,7 @@ export class AcpChild {
     { toolCall, options, sessionId }: RequestPermissionRequest,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse> {
-    // A question outside a turn, or during a cancellation, never reaches a person.
+    // Without a prompt in progress, or during its cancellation, no person is asked.
     const isExpected = this.#turn !== undefined && !this.#isCancelling;
     if (sessionId !== this.#session || !isExpected || this.#questions.isFull)
       return Promise.resolve(cancelled);
@@ -415,7 +409,7 @@ export class AcpChild {
     return maskText(text, this.#options.needles());
   }
 
-  /** Sends the text so far to clients, because an event follows. */
+  /** Sends the pending text to clients, because an event follows it. */
   #flushText(): void {
     this.#recorder.settle();
     this.#options.live.flush();

@@ -32,7 +32,7 @@ export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
   readonly model: AcpModel;
 }
 
-/** Returns the programs of conversations; undefined without an agent. Throws SettingsError. */
+/** Returns the factory of AcpPrograms; undefined if `env` names no agent. Throws SettingsError. */
 export function acpPrograms(
   env: Readonly<Record<string, string | undefined>>,
 ): ChooseProgram | undefined {
@@ -56,9 +56,9 @@ export function acpPrograms(
 const maxRestarts = 3;
 const firstDelayMs = 500;
 const maxReasonCharacters = 200;
-/** Maximum processes in a row that end, or do not answer, while they open a session. */
+/** Maximum consecutive processes that fail to open a session, before a new session replaces it. */
 const maxOpenings = 2;
-/** Maximum number of the log's last messages that a replay is compared with. */
+/** Maximum number of logged messages that are compared with the replay of a session. */
 const maxComparedMessages = 100;
 
 const pauseText =
@@ -66,10 +66,7 @@ const pauseText =
 const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
-/**
- * A person's answer for a process that ended before the process got the answer. The answer counts
- * for the first question about the same call in the turn that learns of the answer.
- */
+/** A person's permission for a call, kept for the next process because the last one has ended. */
 interface Undelivered {
   readonly hash: string;
   readonly kind: string | undefined;
@@ -77,18 +74,18 @@ interface Undelivered {
 
 /**
  * Works on a conversation with an agent that speaks the Agent Client Protocol. The agent's process
- * lives from the first run on, also while a question waits for a person. A prompt is in the log
- * before the agent gets it, and no prompt is sent twice: after the end of the process, the session
- * continues in a new one, which gets a note that its turn was interrupted.
+ * lives from the first run on, also while a permission request waits for a person. The log stores a
+ * prompt before it is sent, and no prompt is sent twice: if the process ends, a new process
+ * continues the session, and its next prompt says that the work was interrupted.
  */
 export class AcpProgram implements Program {
   readonly #options: AcpProgramOptions;
   #child: AcpChild | undefined;
   #readsImages = false;
   #undelivered: Undelivered | undefined;
-  /** The session that processes failed to open, and the number of failures in a row. */
+  /** Session that could not be opened, the number of consecutive failures, and the last error. */
   #unopened: { readonly session: string; readonly times: number; readonly why: string } | undefined;
-  /** The previous messages, for the first prompt of an agent that has lost its session. */
+  /** Messages of a session that the agent has lost, for the first prompt of the new session. */
   #transcript: string | undefined;
 
   constructor(options: AcpProgramOptions) {
@@ -119,7 +116,7 @@ export class AcpProgram implements Program {
     await child?.ended();
   }
 
-  /** Cancels the turn of an interrupted run. The log does not hold the events of this turn. */
+  /** Cancels the prompt of an interrupted run. The log gets no further event of this prompt. */
   async #cancel(): Promise<void> {
     this.#undelivered = undefined;
     const child = this.#child;
@@ -131,13 +128,13 @@ export class AcpProgram implements Program {
     for (;;) {
       run.checkpoint();
       const { approval } = run;
-      // A message that arrives while the question waits does not answer it.
+      // A message of the user does not answer an open permission request.
       if (approval !== undefined && approval.answer === undefined)
         throw new ConfirmationRequested(approval.request.id);
       const child = await this.#connected(run);
       let notice: string | undefined;
       if (approval?.answer !== undefined) {
-        // The event precedes the answer: after a crash between the two, the agent asks again.
+        // The event is stored before the answer is sent: after a crash, the agent asks again.
         await run.append({
           event: stateEvent({ key: 'approval_delivered', value: approval.request.id }),
         });
@@ -150,7 +147,7 @@ export class AcpProgram implements Program {
     }
   }
 
-  /** Sends the next prompt. Returns false when nothing is to be done. */
+  /** Sends the next prompt. Returns false if there is nothing to send. */
   async #begin(run: Run, child: AcpChild, notice: string | undefined): Promise<boolean> {
     const pending = run.pendingMessages();
     const parts: string[] = [];
@@ -161,11 +158,11 @@ export class AcpProgram implements Program {
     const messages = events.flatMap((event) =>
       event.kind === 'MessageEvent' ? [event.llm_message.content] : [],
     );
-    // A kept answer expires with the turn that learns of it, and with a message of the user.
+    // A kept permission is void without a notice about it, and after a message of the user.
     if (notice === undefined || pending.length > 0) this.#undelivered = undefined;
     if (parts.length + messages.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
-    // The protocol has no system message, so the system suffix begins a session's first prompt.
+    // The first prompt of a session has the suffix, because the protocol has no system message.
     const isNew = run.log.handledThrough === 0 || this.#transcript !== undefined;
     if (isNew && run.systemMessageSuffix !== undefined) parts.unshift(run.systemMessageSuffix);
     const last = pending.at(-1);
@@ -191,7 +188,7 @@ export class AcpProgram implements Program {
     return true;
   }
 
-  /** Records what the agent does until its turn ends, or a question needs a person. */
+  /** Records the agent's events until the prompt ends, or a person has to answer a request. */
   async #follow(run: Run, child: AcpChild): Promise<void> {
     const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     for (;;) {
@@ -208,7 +205,7 @@ export class AcpProgram implements Program {
             break;
           }
           await run.append(...questionDrafts(item.request));
-          // The agent may have withdrawn the question before the log recorded it.
+          // The agent may have withdrawn the request before the log stored it.
           if (child.hasWithdrawn(item.request.id)) this.#options.link.withdraw(item.request.id);
           throw new ConfirmationRequested(item.request.id);
         }
@@ -219,7 +216,7 @@ export class AcpProgram implements Program {
             classification: { kind: 'config', retryable: true, user_action: 'settings' },
           });
         case 'stopped':
-          // The turn has learned of the kept answer, and has not repeated the call.
+          // The agent got the notice about the kept permission, but did not repeat the call.
           this.#undelivered = undefined;
           await run.append(...statsDrafts(run, item.usage), {
             event: stateEvent({ key: 'acp_turn', value: this.#shown(item.reason) }),
@@ -235,7 +232,7 @@ export class AcpProgram implements Program {
     return maskText(reason, this.#options.needles()).slice(0, maxReasonCharacters);
   }
 
-  /** Returns the option that the policy chooses, or that a person chose before a restart. */
+  /** Returns the option that a kept permission or the policy chooses; undefined to ask a person. */
   #answerFor(run: Run, request: ApprovalRequest): string | undefined {
     const optionOf = (kind: string | undefined) =>
       request.options.find((option) => option.kind === kind)?.option_id;
@@ -246,21 +243,21 @@ export class AcpProgram implements Program {
     return run.confirmationPolicy === 'NeverConfirm' ? optionOf('allow_once') : undefined;
   }
 
-  /** Keeps an answer for the same call in the next process. Returns the note to the agent. */
+  /** Keeps a permission for the same call in the next process. Returns the notice to the agent. */
   #keep(request: ApprovalRequest, optionId: string | null, reason: string | null): string {
     const kind = request.options.find(({ option_id }) => option_id === optionId)?.kind;
     const isAllowed = kind?.startsWith('allow') === true;
-    // Only an answer for this one call is kept; an answer for later calls as well is not.
+    // The kept permission is for this call alone, even if the person has allowed later calls too.
     const { call_hash: hash } = request;
     if (isAllowed && hash !== undefined) this.#undelivered = { hash, kind: 'allow_once' };
-    // The agent writes the title, so JSON quotes keep it apart from the words of this note.
+    // The agent writes the title. As JSON, the title cannot imitate the words of this notice.
     const call = JSON.stringify({ title: request.title, input: request.input });
     return isAllowed
       ? `The user has allowed this tool call, which has not been executed: ${call}. Call the tool again with the same input if it is still needed.`
       : `The user has refused this tool call, which has not been executed: ${call}.${reason === null ? '' : ` Reason: ${reason}`}`;
   }
 
-  /** Returns the agent's process with an open session. Starts or continues it when necessary. */
+  /** Returns the agent's process with an open session. Starts a process if there is none. */
   async #connected(run: Run): Promise<AcpChild> {
     const known = this.#child;
     if (known?.hasFailed === false) return known;
@@ -276,7 +273,7 @@ export class AcpProgram implements Program {
       await mkdir(dirname(join(home, path)), { recursive: true });
       await writeFile(join(home, path), text, { mode: 0o600 });
     }
-    // No tool call outlasts the process of the agent.
+    // The tool calls of the previous process ended with it.
     await run.failOpenCalls('The process of the agent ended before the tool did.');
     const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     const secrets = await this.#secretsFor(run, signal);
@@ -319,11 +316,11 @@ export class AcpProgram implements Program {
     return (this.#child = child);
   }
 
-  /** Returns the secrets of the conversation as variables, and records those left out. */
+  /** Returns the conversation's secrets as variables. Records the names of omitted secrets. */
   async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { settings, readSecrets } = this.#options;
     const { values, unread } = await readSecrets(signal);
-    // Secrets may not set the vendor's variables, even unset ones, which may redirect its keys.
+    // A secret must not set a variable of the vendor, even an unset one: it may redirect API keys.
     const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
     const { env, skipped } = agentVariablesOf(values, taken);
     const missing = [...unread, ...skipped].sort();
@@ -366,7 +363,7 @@ export class AcpProgram implements Program {
     );
   }
 
-  /** Returns why a session is given up, so that no run tries it again; undefined to keep it. */
+  /** Returns the error of a session that failed `maxOpenings` times; undefined to try it again. */
   #lost(session: string | undefined): string | undefined {
     const unopened = this.#unopened;
     return unopened?.session === session && (unopened?.times ?? 0) >= maxOpenings
@@ -374,7 +371,7 @@ export class AcpProgram implements Program {
       : undefined;
   }
 
-  /** Records how a session continues. Returns false when the agent has lost the session. */
+  /** Continues a session and records this. Returns false if the agent has lost the session. */
   async #continued(
     run: Run,
     child: AcpChild,
@@ -412,7 +409,7 @@ async function lastMessages({ log }: Run): Promise<readonly string[]> {
   );
 }
 
-/** Records each unusable MCP server once per conversation, not once per process. */
+/** Records each MCP server that the agent can't use, once per conversation. */
 async function recordSkipped(run: Run, names: readonly string[]): Promise<void> {
   const unknown = names.filter((name) => !run.skippedMcpServers.has(name));
   await run.append(
@@ -420,7 +417,7 @@ async function recordSkipped(run: Run, names: readonly string[]): Promise<void> 
   );
 }
 
-/** Mode of a session; undefined leaves the choice to the agent. */
+/** Returns the mode of a session; undefined to keep the agent's default. */
 function modeOf(
   { mode, vendor }: AcpSettings,
   policy: Run['confirmationPolicy'],

@@ -4,7 +4,7 @@ import { isAllowing } from '../approvals.ts';
 import type { ApprovalRequest } from '../events.ts';
 import { bounded } from './tool-calls.ts';
 
-/** Maximum questions that wait to be shown or answered; further ones are cancelled. */
+/** Maximum open permission requests of an agent. The server cancels further ones. */
 const maxPermissions = 100;
 const maxOptions = 20;
 /** JSON-RPC error code of a request that the agent itself has cancelled. */
@@ -15,12 +15,12 @@ const maxNameCharacters = 400;
 export const cancelled: RequestPermissionResponse = { outcome: { outcome: 'cancelled' } };
 
 export interface QuestionsOptions {
-  /** Whether people may choose options that apply to later calls as well. */
+  /** Whether people may choose the options `…_always`, which also apply to later calls. */
   readonly allowAlways: boolean;
   readonly masked: (text: string) => string;
-  /** Called when the agent withdraws a question that a person has seen. */
+  /** Called when the agent withdraws a permission request that `next` has returned. */
   readonly onWithdrawn: (id: string) => void;
-  /** Called when the agent itself has cancelled a question. */
+  /** Called when the agent has cancelled a permission request. */
   readonly onChange: () => void;
 }
 
@@ -47,19 +47,19 @@ export class Questions {
     return this.#open.some(({ isShown }) => !isShown);
   }
 
-  /** Returns the next question for a person. The question then counts as shown. */
+  /** Returns the next permission request for a person, and marks it as shown. */
   next(): ApprovalRequest | undefined {
     const next = this.#open.find(({ isShown }) => !isShown);
     if (next !== undefined) next.isShown = true;
     return next?.request;
   }
 
-  /** Whether the last question is this one, and the agent itself has cancelled it. */
+  /** Whether the agent has withdrawn this permission request, and none after it. */
   hasWithdrawn(id: string): boolean {
     return id === this.#lastWithdrawn;
   }
 
-  /** Keeps a question until it is answered. The agent aborts the signal to cancel it. */
+  /** Resolves to the answer of a permission request. The agent aborts the signal to cancel it. */
   ask(
     asked: Omit<ApprovalRequest, 'id' | 'options'>,
     options: RequestPermissionRequest['options'],
@@ -72,10 +72,10 @@ export class Questions {
         id: randomUUID(),
         ...asked,
         options: [...options]
-          // Refusals precede permissions in the bounded list, so a person can always refuse.
+          // Rejections precede permissions in the bounded list, so a person can always reject.
           .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))
           .filter(({ optionId }) => optionId.length <= maxOptionCharacters)
-          // The agent expects the id of the option unmasked, so an id must contain no secret.
+          // The agent expects unmasked ids, so an option whose id contains a secret is omitted.
           .filter(({ optionId }) => masked(optionId) === optionId)
           .filter(({ kind }) => allowAlways || !kind.endsWith('_always'))
           .slice(0, maxOptions)
@@ -94,8 +94,8 @@ export class Questions {
   }
 
   /**
-   * Answers a question. An option that the agent has not offered cancels the question. `unknown`:
-   * this process has not asked the question, or its turn was cancelled since.
+   * Answers a permission request. An option that the agent has not offered cancels the request.
+   * `unknown`: the request is of an earlier process, or its prompt was cancelled.
    */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     const index = this.#open.findIndex(({ request }) => request.id === id);
@@ -109,8 +109,8 @@ export class Questions {
   }
 
   /**
-   * Ends the turn, so no tool waits for an answer any more. When the connection has closed, a
-   * question that a person has seen stays open: the next process gets the answer.
+   * Cancels the requests of an ended prompt. If the connection closed before a response, requests
+   * that were shown to a person stay open, because the next process gets their answers.
    */
   endTurn(isAnswered: boolean): void {
     for (const open of this.#open.filter(({ isShown }) => isAnswered || !isShown)) {
@@ -123,10 +123,7 @@ export class Questions {
     for (const { answer } of this.#open.splice(0)) answer(cancelled);
   }
 
-  /**
-   * Removes a question that the agent cancelled, but leaves it after a lost connection, because the
-   * next process gets the answer.
-   */
+  /** Removes a request that the agent cancelled. A lost connection is no cancellation. */
   #withdraw(open: OpenQuestion, reason: unknown): void {
     const isAgents =
       reason instanceof Error && 'code' in reason && reason.code === requestCancelled;
@@ -137,7 +134,7 @@ export class Questions {
     this.#options.onChange();
   }
 
-  /** Ends a question that the agent no longer wants answered, shown or not. */
+  /** Cancels a request, and reports this if the request was shown to a person. */
   #cancel({ request, answer, isShown }: OpenQuestion): void {
     answer(cancelled);
     if (!isShown) return;

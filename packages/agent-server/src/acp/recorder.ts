@@ -39,7 +39,7 @@ const maxTitleCharacters = 1_000;
 const maxIdCharacters = 200;
 /** Maximum characters, as JSON, of an update of an unknown type. */
 const maxUnknownCharacters = 10_000;
-/** Maximum tool calls whose state is kept, besides those that no event contains yet. */
+/** Maximum tool calls whose state is kept, in addition to those that wait for their event. */
 const maxKept = 200;
 const maxPlanEntries = 100;
 
@@ -52,23 +52,23 @@ interface Update {
 interface RawPart {
   /** SHA-256 of the part as JSON. */
   readonly hash: string;
-  /** Whether the shown part is truncated or incomplete. */
+  /** Whether events contain the part only truncated or inexactly. */
   readonly isShortened: boolean;
 }
-/** The parts that decide what a tool call does; undefined for parts that were not sent. */
+/** Parts that decide what a tool call does; undefined if the agent did not send the part. */
 type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>> & {
-  /** The title with secrets masked. An event contains the beginning. */
+  /** Title with secrets masked. The event of the call contains only its beginning. */
   readonly shownTitle: string | undefined;
 };
 
 export interface AskedCall {
   readonly call: AcpToolCall;
   readonly title: string;
-  /** Null if not sent. `(content)` and `(locations)` contain what the agent sends besides it. */
+  /** Null if absent. `withBeside` adds other parts as the fields `(content)` and `(locations)`. */
   readonly input: unknown;
-  /** Identifies what the tool call does: a hash from before masking and truncation. */
+  /** Hash of what the tool call does, computed before masking and truncation. */
   readonly call_hash: string;
-  /** Whether neither the agent nor the server has omitted a part. */
+  /** Whether neither the agent nor the server has omitted a part of the call. */
   readonly complete: boolean;
   readonly secret_marker: string;
 }
@@ -81,7 +81,7 @@ const rawPart = (raw: unknown, { isShortened = false } = {}): RawPart | undefine
     ? undefined
     : { hash: sha256(raw), isShortened: isShortened || !isExact(raw) };
 
-/** Whether a JSON value is exact: the parser rounds large integers, and makes deep levels text. */
+/** Whether no number was rounded by the JSON parser, and no level is too deep for `maskJson`. */
 function isExact(value: unknown, depth = 0): boolean {
   if (typeof value === 'number')
     return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
@@ -102,11 +102,11 @@ export const toolCallSchema = z.object({
 });
 export type ToolCallParts = z.output<typeof toolCallSchema>;
 
-/** Statuses of the protocol. They are never masked, even if a secret has the same value. */
+/** Statuses of the protocol, which are never masked, even if a secret has the same value. */
 const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
 const ended: ReadonlySet<string> = new Set(['completed', 'failed']);
 
-/** Masks a tool call. Markers of the agent are escaped, so no call looks like one with a secret. */
+/** Masks a tool call. Escapes markers that the agent itself sent, so they do not look masked. */
 export function maskedParts(parts: ToolCallParts, needles: Needles): ToolCallParts {
   const { toolCallId, title: named, kind, status, rawInput, rawOutput, content } = parts;
   const shown = (text: string | null | undefined) =>
@@ -127,7 +127,7 @@ const plan = z.object({
   entries: z.array(z.object({ content: z.string(), status: z.string(), priority: z.string() })),
 });
 
-/** Updates without events: the log has the messages of the user, and the rest is for editors. */
+/** Updates that are not recorded: the log has the user's messages, the rest is for editors. */
 const ignored: ReadonlySet<string> = new Set([
   'user_message_chunk',
   'available_commands_update',
@@ -139,9 +139,9 @@ const ignored: ReadonlySet<string> = new Set([
 
 export interface RecorderOptions {
   readonly needles?: () => Needles;
-  /** Gets the text that each chunk adds to a message or thought, with secrets masked. */
+  /** Receives the text that each chunk adds to a message or thought, with secrets masked. */
   readonly onText?: (said: Said) => void;
-  /** Gets the whole output so far of a running tool call, with secrets unmasked. */
+  /** Receives the whole output of a running tool call so far, with secrets unmasked. */
   readonly onOutput?: (callId: string, output: string) => void;
 }
 
@@ -151,21 +151,21 @@ type Segment =
   | { readonly kind: 'event'; readonly event: EventBody };
 
 /**
- * Converts the updates of a session to events. Chunks of a message become one event, and the
- * updates of a tool call that no event contains yet become one event with the last state. Secrets
- * are masked in all of them. Pure: no I/O and no clock.
+ * Converts the updates of an ACP session to events with secrets masked. The chunks of a message
+ * become one event. The updates of a tool call since the last `take` become one event with the last
+ * state of the call. The class does no I/O and reads no clock.
  */
 export class UpdateRecorder {
   readonly #needles: () => Needles;
   readonly #onText: (said: Said) => void;
   readonly #onOutput: (callId: string, output: string) => void;
   readonly #stream = new StreamMask();
-  /** Kind of the current text, whose end may be held back for masking. */
+  /** Kind of the current text. `#stream` withholds its end while it may begin a secret. */
   #saying: Said['kind'] = 'message';
   readonly #calls = new Map<string, AcpToolCall>();
   readonly #raw = new WeakMap<AcpToolCall, RawParts>();
   readonly #pending = new Set<string>();
-  /** Size of the output in the last event of each tool call. */
+  /** Size of the output in the last event of each tool call, in characters of JSON. */
   readonly #logged = new WeakMap<AcpToolCall, number>();
   /** Ids of tool calls whose state was deleted before they ended. */
   readonly #forgotten = new Set<string>();
@@ -182,25 +182,25 @@ export class UpdateRecorder {
     this.#onOutput = onOutput;
   }
 
-  /** Approximate number of characters that no event contains yet. */
+  /** Approximate number of characters that `take` has not returned yet. */
   get size(): number {
     return this.#size;
   }
 
-  /** Whether `take` would return an event; with `isOver` a growing message counts. */
+  /** Whether `take` would return an event. With `isOver`, an unfinished message counts. */
   hasEvents(isOver: boolean): boolean {
     return this.#segments.length > (isOver || !this.#isGrowing ? 0 : 1);
   }
 
-  /** Whether the last event is a message that the next chunk continues. */
+  /** Whether the last segment is a message or thought that the next chunk may continue. */
   get #isGrowing(): boolean {
     const last = this.#segments.at(-1);
     return last !== undefined && 'text' in last;
   }
 
   /**
-   * Adds an update as the agent has sent it; invalid updates are kept. An `event` ends the text of
-   * a message or a thought. `output`: a later event contains the output.
+   * Adds an update as the agent has sent it, even an invalid one. Returns `event` if it ends the
+   * current message or thought, and `output` if it only extends the output of a tool call.
    */
   add(given: Update): 'text' | 'output' | 'event' | 'ignored' {
     const { sessionUpdate } = given;
@@ -234,15 +234,14 @@ export class UpdateRecorder {
     return 'event';
   }
 
-  /** Adds the text that masking has held back, because the text no longer grows. */
+  /** Adds the withheld end of the current text. Called when no further chunk continues the text. */
   settle(): void {
     this.#grow(this.#saying, this.#stream.end(this.#needles()));
   }
 
   /**
-   * Merges parts of a tool call, for instance of a permission request, as the agent has sent them.
-   * `isNew`: the id of a call that has ended begins another call, because some models number their
-   * calls from one again.
+   * Merges parts of a tool call, as the agent has sent them, into the known state of the call. With
+   * `isNew`, the id of an ended call begins another call, because some models use ids again.
    */
   merge(given: ToolCallParts, { isNew = false } = {}): AcpToolCall {
     const update = maskedParts(given, this.#needles());
@@ -285,10 +284,9 @@ export class UpdateRecorder {
   }
 
   /**
-   * Merges a permission request. Its call has the input reported before and the input of the
-   * request, because some requests repeat only a part of the call. The hash covers all parts of
-   * both as the agent sent them, except ids of terminals; so two calls that look alike, because
-   * secrets are masked, have different hashes.
+   * Merges a permission request into its call. The result has the inputs of the earlier updates and
+   * of the request, because some requests repeat only a part. `call_hash` covers all unmasked parts
+   * except ids of terminals, so calls that differ only in masked secrets have different hashes.
    */
   ask(given: ToolCallParts): AskedCall {
     const needles = this.#needles();
@@ -311,7 +309,7 @@ export class UpdateRecorder {
       '(content)': [known?.content, content].map(withoutPlaces),
       '(locations)': [locations],
     };
-    // Some agents send the command only in the title.
+    // The title counts as well, because some agents send the command only in the title.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
     const added = [given.rawInput, givenContent, given.locations].map((part) => rawPart(part));
     const sent = [raw?.title, raw?.kind, before?.input, before?.content, ...added];
@@ -337,7 +335,7 @@ export class UpdateRecorder {
     };
   }
 
-  /** Returns the events since the last call. Without `isOver`, a growing message remains. */
+  /** Returns the events since the last call. Without `isOver`, an unfinished message remains. */
   take(isOver: boolean): readonly EventBody[] {
     if (isOver) this.settle();
     const growing = isOver || !this.#isGrowing ? undefined : this.#segments.pop();
@@ -350,7 +348,7 @@ export class UpdateRecorder {
     return events;
   }
 
-  /** Deletes the state of a call. A later question about the call lacks that state. */
+  /** Deletes the state of a call. Before its end, its later permission requests are incomplete. */
   #forget(id: string): void {
     if (!ended.has(this.#calls.get(id)?.status ?? '')) this.#forgotten.add(id);
     this.#calls.delete(id);

@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
 import type { AcpToolCall } from '../events.ts';
 
-/** Maximum characters of the input, output and content of a tool call, as JSON each. */
+/** Maximum characters of JSON for each of the input, output and content of a tool call. */
 export const maxDataCharacters = 30_000;
 
-/** Returns data of a tool unchanged, or the beginning of its JSON if that is too long. */
+/** Returns a value unchanged, or the beginning of its JSON if the JSON is too long. */
 export function bounded(value: unknown, maxCharacters = maxDataCharacters): unknown {
   if (value === undefined || value === null) return undefined;
   const text = JSON.stringify(value);
@@ -12,7 +12,7 @@ export function bounded(value: unknown, maxCharacters = maxDataCharacters): unkn
   return `${text.slice(0, maxCharacters)}… (${text.length - maxCharacters} characters omitted)`;
 }
 
-/** Maximum characters, as JSON, of what an agent sends besides an input, such as whole files. */
+/** Maximum characters of JSON for each field that `withBeside` adds to an input. */
 const maxBeside = 4_000;
 
 const separator = '\0';
@@ -20,7 +20,7 @@ const separator = '\0';
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Removes ids of terminals from contents, as an agent creates new ids each time that it asks. */
+/** Removes ids of terminals, because each permission request for a call has new ids. */
 export function withoutPlaces(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.map((part: unknown) => {
@@ -43,7 +43,7 @@ export const firstSaid = (...parts: readonly unknown[]): unknown =>
 export const bothOf = (reported: unknown, asked: unknown): unknown =>
   reported === undefined ? asked : { reported, asked };
 
-/** Whether the reported call contains each field of the request. */
+/** Whether `reported` contains each field of `asked` with the same value. */
 export function isPartOf(asked: unknown, reported: unknown): boolean {
   if (!isRecord(asked) || !isRecord(reported)) return false;
   const fields = Object.entries(asked);
@@ -57,9 +57,9 @@ export function isPartOf(asked: unknown, reported: unknown): boolean {
 }
 
 /**
- * Adds to the input what only other parts of the call contain, as the arguments `(content)` and
- * `(locations)`. The tool itself gets the input alone.
- * @param said Parts, or lists of parts, without secrets and ids of terminals, by their argument.
+ * Adds the fields `(content)` and `(locations)` to the input, with what only these parts of the
+ * call contain, so that a person sees them. The tool itself gets the input alone. `said` has the
+ * parts, or lists of parts, with secrets masked and without ids of terminals.
  */
 export function withBeside(
   input: unknown,
@@ -83,16 +83,16 @@ export function withBeside(
   return { ...(isOwn ? input : others), ...Object.fromEntries(beside) };
 }
 
-/** Returns parts unchanged, or the start of their JSON. The agent may have truncated them too. */
+/** Returns the parts unchanged, or the beginning of their JSON if the JSON is too long. */
 function beginningOf(parts: readonly unknown[]): unknown {
   const text = JSON.stringify(parts);
   return text.length <= maxBeside ? parts : `${text.slice(0, maxBeside)}… (the rest is omitted)`;
 }
 
-/** Words of the protocol that carry no information about the call. */
+/** Values of `type` in the protocol, which say nothing about the call. */
 const types: ReadonlySet<unknown> = new Set(['content', 'diff', 'terminal', 'text']);
 
-/** Returns the texts and numbers of a part of a call; of a file change only the changed ones. */
+/** Returns the texts and numbers in a part of a call; of a diff, only the changed text. */
 function leavesOf(part: unknown): readonly string[] {
   if (typeof part === 'string') return [part];
   if (typeof part === 'number') return [String(part)];
@@ -119,10 +119,10 @@ function changed(one: string, other: string): readonly [string, string] {
 interface AskedParts {
   readonly title: string;
   readonly kind: string;
-  /** Inputs of the call before and in the question; nullish if absent. */
+  /** Inputs of the earlier updates and of the permission request; nullish if absent. */
   readonly inputs: readonly unknown[];
   readonly contents: readonly unknown[];
-  /** Files that the question names, as the agent sent them. */
+  /** Files that the permission request names, as the agent sent them. */
   readonly locations: unknown;
 }
 
@@ -136,7 +136,7 @@ const paths = z.array(z.object({ path: z.string() }));
 
 /** Text that Gemini sends instead of MCP arguments longer than 500 characters. */
 const omittedPayload = '[Payload omitted due to length';
-/** End of a title that Gemini has truncated, for example that of a fetch. */
+/** End of a title that Gemini has truncated, for example the title of a fetch. */
 const shortenedEnd = /(?:\.\.\.|…)["'`]?$/;
 /** Kinds of tools that do nothing without an argument. */
 const needsInput: ReadonlySet<string> = new Set(['read', 'delete', 'move', 'fetch']);
@@ -176,7 +176,7 @@ interface Parts {
 const texts = z.array(z.object({ content: z.object({ text: z.string() }) }));
 const output = z.object({ output: z.string() });
 
-/** Code block in which Codex shows text. Its end moves with each update. */
+/** Code block in which Codex sends output. Each update has the closing fence at its new end. */
 const fenced = /^```\w*\n([^]*?)(?:\n?```\n*)?$/;
 
 /** Returns the output so far of a running call; empty if the update has none. */
@@ -195,9 +195,9 @@ const isSame = (given: string | null | undefined, known: string): boolean =>
   given == null || given === known;
 
 /**
- * Whether an update only extends the output of a call. The log stores the output each time that its
- * size has doubled, so that the events of a command that writes for hours are no larger than its
- * output. `logged`: size of the stored output.
+ * Whether an update only extends the output of a call. The log stores the output only when its size
+ * has doubled since `logged`, the size of the stored output, so that the events of a command that
+ * writes for hours are no larger than its output.
  */
 export const isProgress = (
   { title, kind, status, rawInput, locations, ...update }: Parts,
@@ -212,7 +212,7 @@ export const isProgress = (
   locations === undefined &&
   sizeOf(update) < 2 * logged;
 
-/** Returns the size of the output of an update, in characters of JSON. */
+/** Returns the size of the output in an update, in characters of JSON. */
 export const sizeOf = ({ content, rawOutput }: Pick<Parts, 'content' | 'rawOutput'>): number =>
   lengthOf(content) + lengthOf(rawOutput);
 

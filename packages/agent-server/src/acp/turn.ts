@@ -5,7 +5,7 @@ import type { Draft } from '../event-log.ts';
 import { RunFailure, type Run } from '../program.ts';
 import { actionEvent } from '../tool-events.ts';
 
-/** An agent that violates the protocol. `detail` ends with the output of the agent's process. */
+/** The agent ended, rejected a call, or violated the protocol. The message ends with its stderr. */
 export class AcpFailure extends Error {
   override readonly name = 'AcpFailure';
 }
@@ -21,7 +21,7 @@ export type TurnItem =
   | { readonly kind: 'stopped'; readonly reason: StopReason; readonly usage: AcpUsage | undefined }
   | { readonly kind: 'refused'; readonly detail: string };
 
-/** An update of the session. An agent may also send one between turns. */
+/** Notification `session/update`. An agent may also send one without a prompt in progress. */
 export const updateSchema = z.object({
   method: z.literal('session/update'),
   params: z.object({ sessionId: z.string(), update: z.looseObject({ sessionUpdate: z.string() }) }),
@@ -36,7 +36,7 @@ export const messageOf = (error: unknown): string =>
 export const isResponse = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && typeof error.code === 'number';
 
-/** Returns the tokens of a turn. Values are absent if the agent omits them, as it may. */
+/** Returns the tokens that a prompt used; undefined if the agent does not report them. */
 export function usageOf(response: PromptResponse): AcpUsage | undefined {
   const { usage } = response as { readonly usage?: Partial<AcpUsage> | null };
   const count = (value: unknown) =>
@@ -56,7 +56,7 @@ export const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): 
     });
   });
 
-/** Returns the events of a question: an action that waits for a person, and its options. */
+/** Returns the events of a permission request: the action that waits, and the request itself. */
 export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
   const { id, tool_call_id: toolCallId, title, tool_kind: tool, input } = request;
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);

@@ -5,16 +5,16 @@ import { booleanOf, SettingsError } from '../settings.ts';
 
 export interface AcpSettings {
   readonly vendor: AcpVendor;
-  /** Whether people may choose options that apply to later calls as well. */
+  /** Whether people may choose the options `…_always`, which also apply to later calls. */
   readonly allowAlways: boolean;
   readonly mcpServers: readonly McpServer[];
-  /** Mode of a session that asks before tool calls. Absent: the vendor's mode. */
+  /** Mode of a session that asks before tool calls; undefined for `modes.asks` of the vendor. */
   readonly mode: string | undefined;
-  /** Variables of the agent's process alone; commands of the server do not get them. */
+  /** Variables of the agent's process. Commands that the server runs do not get them. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Returns undefined when the environment names no agent. Throws SettingsError. */
+/** Parses the variables `ACP_…`; undefined if they name no agent. Throws SettingsError. */
 export function acpSettingsOf(
   env: Readonly<Record<string, string | undefined>>,
 ): AcpSettings | undefined {
@@ -48,10 +48,7 @@ function jsonOf<T>(
   );
 }
 
-/**
- * Returns the agent of the environment: `ACP_AGENT` is a name of the table, `ACP_COMMAND` the
- * command line of any other agent as a JSON list. Throws for a name that the table lacks.
- */
+/** Returns the agent that `ACP_AGENT` or `ACP_COMMAND` names. Throws SettingsError if invalid. */
 export function acpVendorOf(
   env: Readonly<Record<string, string | undefined>>,
 ): AcpVendor | undefined {
@@ -82,25 +79,24 @@ const environment = z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/
 const commandLine = z.array(z.string()).check(z.minLength(1));
 
 /**
- * How a new process continues the last session: `resume` without and `load` with a replay of the
- * messages; `transcript`: the agent stores no session, so the first prompt of a new one repeats the
- * messages.
+ * How a new process continues the last session: `resume` without a replay of the messages, `load`
+ * with one. `transcript`: the agent stores no session, so the first prompt repeats the messages.
  */
 export type Continuation = 'resume' | 'load' | 'transcript';
 
-/** Model settings, which only the agent's environment and files contain. */
+/** Settings of the model. Only the environment and files of the agent's process contain them. */
 export interface AcpModel {
-  /** Absent: the agent chooses. */
+  /** Undefined: the agent chooses a model. */
   readonly name: string | undefined;
-  /** Absent: the default URL of the vendor's program. */
+  /** Undefined: the default URL of the vendor's program. */
   readonly baseUrl: string | undefined;
   readonly apiKey: string | undefined;
 }
 
 /**
- * The differences between agents that speak the Agent Client Protocol. Texts of `args`, `env` and
- * `files` may contain `{model}`, `{baseUrl}`, `{apiKey}`, `{workingDir}` and `{home}`; an entry
- * whose setting is absent is left out.
+ * How one ACP agent differs from the others. Texts of `args`, `env` and `files` may contain
+ * `{model}`, `{baseUrl}`, `{apiKey}`, `{workingDir}` and `{home}`. A text with an absent setting is
+ * omitted.
  */
 export interface AcpVendor {
   readonly package: string;
@@ -109,12 +105,12 @@ export interface AcpVendor {
   readonly license: string;
   readonly command: readonly [program: string, ...args: readonly string[]];
   /**
-   * Folder of the program below node_modules, from which the package's install scripts, which do
-   * not run, would copy it. `{platform}` and `{arch}` are those of Node.
+   * Folder of the program below node_modules. The package's install scripts would copy the program
+   * from there, but they do not run. `{platform}` and `{arch}` are those of Node.
    */
   readonly programFolder?: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Files below HOME, by path, with settings that the program reads nowhere else. */
+  /** Files below HOME, by path, for settings that the program reads only from files. */
   readonly files?: Readonly<Record<string, string>>;
   /** Method for `authenticate`, which the program requires before any session. */
   readonly authMethod?: string;
@@ -122,25 +118,25 @@ export interface AcpVendor {
   readonly modes?: { readonly asks?: string; readonly free?: string };
   readonly continues: Continuation;
   /**
-   * Additions for a session that has to ask. Without them, files of the repository, for example
-   * `.claude/settings.json`, could allow tools, start programs before any question, and send the
-   * model's key elsewhere. Absent: the agent reads no such file. The documentation lists their
-   * limits.
+   * Additions for a session that asks before tool calls. Without them, files of the repository,
+   * such as `.claude/settings.json`, could allow tools, start programs before any permission
+   * request, and send the model's key elsewhere. Undefined if the agent reads no such file.
+   * The chapter "Settings of a repository" of docs/agents.md lists the limits.
    */
   readonly asking?: {
     readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
     readonly files?: Readonly<Record<string, string>>;
-    /** `_meta` of the requests that open a session. */
+    /** Field `_meta` of the ACP requests that open a session. */
     readonly meta?: Readonly<Record<string, unknown>>;
-    /** Folder of the session. Absent: `{workingDir}`. */
+    /** Working folder of the session; default `{workingDir}`. */
     readonly folder?: string;
     /** False: the agent starts no MCP server in an untrusted folder. */
     readonly mcpServers?: false;
   };
 }
 
-/** The base URL includes the path that OpenAI-compatible servers have below the host. */
+/** Known ACP agents. `{baseUrl}` includes the path of an OpenAI-compatible API, such as `/v1`. */
 export const acpVendors = {
   codex: {
     package: '@agentclientprotocol/codex-acp',
@@ -163,8 +159,8 @@ export const acpVendors = {
     modes: { asks: 'read-only', free: 'agent-full-access' },
     continues: 'resume',
     asking: {
-      // The adapter marks the session's folder as trusted under the path of the request. Codex
-      // looks for the mark under the normalized path, which is never marked.
+      // The adapter stores this path as trusted. Codex looks up the normalized path, without the
+      // dot at the end, and so does not trust the folder.
       folder: '{workingDir}/.',
     },
   },
@@ -212,7 +208,7 @@ export const acpVendors = {
     modes: { asks: 'default', free: 'yolo' },
     continues: 'load',
     asking: {
-      // In Claude Code, a rule to ask precedes every rule to allow, whatever file contains it.
+      // In Qwen Code, a rule to ask precedes every rule to allow, whatever file contains it.
       env: {
         QWEN_CODE_SYSTEM_SETTINGS_PATH: '{home}/.qwen/system.json',
         QWEN_CODE_TRUSTED_FOLDERS_PATH: '{home}/.qwen/trusted.json',
@@ -313,7 +309,7 @@ const settingPattern = /\{(model|baseUrl|apiKey|workingDir|home)\}/g;
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
-/** Fills the settings into a text; undefined when a setting is absent. */
+/** Replaces the names of settings in a text by their values; undefined if a setting is absent. */
 function filled(
   text: string,
   settings: Settings,
@@ -350,10 +346,7 @@ export interface SetUp {
   readonly startsMcpServers: boolean;
 }
 
-/**
- * Returns the command line, environment, files and session of an agent. `asks`: a person answers
- * the questions, and no file of the repository may answer them instead. Pure.
- */
+/** Returns how an agent starts. With `asks`, no file of the repository may allow a tool call. */
 export function setUpOf(
   {
     command,

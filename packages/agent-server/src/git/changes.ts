@@ -4,14 +4,13 @@ import { GitFailure, type Git, repositoryAt, closestRepository, resolved } from 
 import { constants } from 'node:fs';
 import { HttpError } from '../router.ts';
 
-/** Returns the empty tree in the object format of the repository. */
+/** Returns the id of the empty tree, which depends on the object format of the repository. */
 const emptyTree = async (git: Git, repository: string): Promise<string> =>
   (await git.output(repository, 'hash-object', '-t', 'tree', '/dev/null')).toString().trim();
 
 /**
- * Returns the commit to compare with: the commit of `ref`, or without `ref` the display base, as
- * the OpenHands server chooses it. Throws HttpError 400 for an unknown name. HEAD without a commit
- * yields the empty tree.
+ * Returns the id of the commit to compare with: that of `ref`, or without `ref` of `displayBase`.
+ * HEAD without a commit yields the empty tree. Throws HttpError 400 for an unknown name.
  */
 export async function baseOf(git: Git, repository: string, ref?: string): Promise<string> {
   if (ref === undefined)
@@ -26,11 +25,11 @@ export async function baseOf(git: Git, repository: string, ref?: string): Promis
 }
 
 /**
- * Returns the display base, the first of:
+ * Returns the base of a comparison as the OpenHands server chooses it, the first of:
  * - the upstream of the current branch, unless the whole branch is pushed and no tracked file
  *   differs: the comparison would be empty, and would hide the work on the branch;
- * - the commit where HEAD left the default branch of the remote, else the default branch;
- * - without a remote, the commit where HEAD left the local main or master;
+ * - the merge base of HEAD and the remote's default branch, else this branch;
+ * - without a remote, the local main or master if HEAD contains it;
  * - HEAD.
  */
 async function displayBase(git: Git, repository: string): Promise<string> {
@@ -50,9 +49,8 @@ async function displayBase(git: Git, repository: string): Promise<string> {
 }
 
 /**
- * Returns the full name of the remote's default branch. If the local refs don't name it, a branch
- * main or master counts. Unlike the OpenHands server, this server does not ask the remote, because
- * a read must not wait for a host.
+ * Returns the ref of the remote's default branch: origin/HEAD, else origin/main or origin/master.
+ * Unlike the OpenHands server, it never asks the remote: a read must not wait for a host.
  */
 async function remoteDefault(git: Git, repository: string): Promise<string | undefined> {
   const known = await git.line(repository, 'symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD');
@@ -77,7 +75,7 @@ async function localFork(
   return undefined;
 }
 
-/** True also when git cannot decide. */
+/** Whether tracked files have changes. Also true if git fails. */
 async function hasTrackedChanges(git: Git, repository: string): Promise<boolean> {
   const args = ['--porcelain', '--untracked-files=no', '--ignore-submodules=dirty'];
   const changed = await git.output(repository, 'status', ...args).catch(() => undefined);
@@ -86,16 +84,16 @@ async function hasTrackedChanges(git: Git, repository: string): Promise<boolean>
 
 export interface GitChange {
   readonly status: 'ADDED' | 'DELETED' | 'UPDATED';
-  /** Relative to the requested folder. Bytes that are not UTF-8 are replaced. */
+  /** Path relative to the requested folder. U+FFFD replaces bytes that are not UTF-8. */
   readonly path: string;
 }
 
-/** Maximum nested repositories that are examined. */
+/** Maximum number of nested repositories that are examined. */
 const maxNested = 50;
 
 /**
- * A rename appears as a deletion and an addition. Programs of the repository and settings of
- * submodules are ignored.
+ * Arguments of git. A rename appears as a deletion and an addition. Git runs no diff program of the
+ * repository, and ignores the settings of submodules.
  */
 const nameStatus = [
   ...['diff', '--name-status', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'],
@@ -103,8 +101,8 @@ const nameStatus = [
 ];
 
 /**
- * Returns changes of a folder against its repository's base, with untracked files, and those of
- * repositories directly below, sorted by path. A folder without any repository has none.
+ * Returns the changes of a folder against `baseOf`, with untracked files, and the changes of
+ * repositories directly below, sorted by path. A folder without any repository has no changes.
  */
 export async function changesBelow(
   git: Git,
@@ -119,7 +117,7 @@ export async function changesBelow(
   const changes = [...own];
   for (const name of nested) {
     const below = await changesIn(git, join(folder, name), ref).catch((error: unknown) => {
-      // The folder is no valid repository, or lacks the ref.
+      // The nested folder is no valid repository, or lacks the ref.
       if (error instanceof GitFailure) return undefined;
       throw error;
     });
@@ -168,7 +166,7 @@ async function changesIn(
     });
   const added = namesIn(untracked).map((name) => ({
     status: 'ADDED' as const,
-    // Git prints a nested repository as a folder.
+    // Git prints a slash after the name of a nested repository.
     path: name.replace(/\/$/, ''),
   }));
   // Git prints a file with a conflict twice.
@@ -205,7 +203,7 @@ function parse(output: Buffer): readonly GitChange[] {
   return changes;
 }
 
-/** All other letters are updates: a change of the type, or a conflict. */
+/** Letters of git. All others mean UPDATED, such as a change of the file's type, or a conflict. */
 const statuses: Readonly<Record<string, GitChange['status']>> = { A: 'ADDED', D: 'DELETED' };
 
 /** Both versions of a file; null without a repository. */
@@ -219,8 +217,8 @@ export const maxDiffBytes = 1024 * 1024;
 const none: GitDiff = { modified: null, original: null };
 
 /**
- * Returns a file in the working tree and at the base of `changesBelow`. A file that is not UTF-8 is
- * empty. Throws HttpError 400 for a file that is absent in both, or too large.
+ * Returns a file in the working tree and at `baseOf`. A working file that is not UTF-8 is empty.
+ * Throws HttpError 400 for a file that is absent in both, or too large.
  */
 export async function fileDiff(git: Git, path: string, ref: string | undefined): Promise<GitDiff> {
   const file = await resolved(path);
@@ -251,7 +249,7 @@ export async function commitDiff(git: Git, path: string, commit: string): Promis
   return { modified: await at(id), original: await at(parent) };
 }
 
-/** Returns a file of a commit or tree, without the repository's filters; undefined if absent. */
+/** Reads a file of a commit or tree, without filters of the repository; undefined if absent. */
 async function versionAt(
   git: Git,
   repository: string,
@@ -268,7 +266,7 @@ async function versionAt(
 const tooLarge = (bytes: number): HttpError =>
   new HttpError(400, `File too large for git diff: ${bytes} bytes (max: ${maxDiffBytes} bytes)`);
 
-/** Empty if the file is unreadable or not UTF-8. Does not wait for the writer of a pipe. */
+/** Reads a file; empty if it is unreadable or not UTF-8. Does not wait for the writer of a pipe. */
 async function textOf(path: string): Promise<string> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -280,7 +278,7 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-/** Splits a text into lines without the end of the last one, as the OpenHands server does. */
+/** Converts line ends to `\n`, and removes the one at the end, as the OpenHands server does. */
 function lines(text: string): string {
   // eslint-disable-next-line no-control-regex -- Python ends lines at these as well
   const parts = text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/);

@@ -7,9 +7,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 export interface GitOptions {
   readonly guard: Pick<ProcessGuard, 'add' | 'remove'>;
   readonly env: Readonly<Record<string, string>>;
-  /** Maximum duration of all calls of one request; 20 000 by default. */
+  /** Maximum duration of all calls of one request; default 20 s. */
   readonly timeoutMs?: number;
-  /** Maximum bytes of one output; 8 MiB by default. */
+  /** Maximum bytes of one output; default 8 MiB. */
   readonly maxOutputBytes?: number;
 }
 
@@ -21,8 +21,8 @@ export class GitFailure extends HttpError {
 }
 
 /**
- * Settings that override the repository's files, which any command may have written. Git starts no
- * monitor, hook, pager or editor, and does not quote names.
+ * Options that override the settings of the repository, which any command may have changed. Git
+ * starts no monitor, hook, pager or editor, and takes paths literally.
  */
 const settings = [
   ...['--no-pager', '--no-optional-locks', '--literal-pathspecs'],
@@ -30,8 +30,8 @@ const settings = [
 ];
 
 /**
- * Git fetches nothing: no protocol is allowed, and missing objects of a partial clone are not
- * loaded. Variables that point git to another repository are removed.
+ * Returns the environment of git. Git fetches nothing: no protocol is allowed, and missing objects
+ * of a partial clone are not loaded. Variables that point git to another repository are removed.
  */
 const environmentOf = (env: Readonly<Record<string, string>>): Record<string, string> => ({
   ...Object.fromEntries(Object.entries(env).filter(([name]) => !/^GIT_(?!CONFIG_)/.test(name))),
@@ -43,8 +43,8 @@ const environmentOf = (env: Readonly<Record<string, string>>): Record<string, st
 
 /**
  * Calls git for one request. The repository is not trusted: time and output are limited, and the
- * process group of git is killed at the end of each call. A filter of the repository may run, as it
- * does for the commands of the sandbox, and has their environment.
+ * process group of git is killed at the end of each call. Git may run a filter of the repository,
+ * with the environment of the sandbox's commands.
  */
 export class Git {
   readonly #options: GitOptions;
@@ -131,7 +131,7 @@ export async function resolved(path: string): Promise<string> {
   return parent === absolute ? absolute : join(await resolved(parent), basename(absolute));
 }
 
-/** Returns the folder without symbolic links if it is in a repository. */
+/** Returns the folder with symbolic links resolved; undefined outside of a repository. */
 export async function repositoryAt(git: Git, folder: string): Promise<string | undefined> {
   const real = await resolved(folder);
   const isFolder = (await stat(real).catch(() => undefined))?.isDirectory() === true;

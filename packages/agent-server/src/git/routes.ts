@@ -18,7 +18,7 @@ interface GitCommitsPage {
   readonly has_more: boolean;
 }
 
-/** Authors and subjects contain no unit separator. */
+/** Format of a commit. The separator 0x1f occurs in no author and subject. */
 const format = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
 
 /** Returns the latest commits of HEAD, newest first; none without a repository or commit. */
@@ -60,7 +60,7 @@ const commitsQuery = z.object({
   limit: z._default(z.coerce.number().check(z.int(), z.minimum(1), z.maximum(200)), 50),
 });
 
-/** Adds the read-only git routes of the sandbox. `newGit` starts the limits of a request. */
+/** Adds the read-only git routes of the sandbox. `newGit` returns a Git for one request. */
 export function gitRoutes(router: Router, newGit: () => Git): void {
   const on = router.on.bind(router);
   on('GET /api/git/changes', async (call) => {

@@ -4,9 +4,9 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { isDeeperThan, repeatedNames } from '@conversation-operator/base/json-text';
 import { Refusal } from '../refusal.ts';
 
-/** Maximum depth of a body, far above every request of this service. */
+/** Maximum nesting depth of a body, far above that of every valid request. */
 const maxDepth = 64;
-/** Maximum length of a JSON path in a message, because the path has names that the client chose. */
+/** Maximum length of a JSON path in a message. The client has chosen the names in the path. */
 const maxShownLength = 256;
 
 const malformed = (detail: string) => new Refusal('malformed-json', detail);
@@ -16,9 +16,8 @@ const shown = (place: string): string =>
   place.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
 /**
- * Parses a body, which has to be an object or an array. Object names have to be unique (RFC 7493):
- * parsers differ in which duplicate they take, so a checked value could differ from a used one.
- * Throws `malformed-json`.
+ * Parses a body, which has to be an object or an array. The names in an object have to be unique
+ * (RFC 7493), because parsers differ in which duplicate they use. Throws `malformed-json`.
  */
 function parseJson(text: string): unknown {
   const value = parse(text);
@@ -66,7 +65,7 @@ export class ByteGatherer {
   }
 }
 
-/** Default maximum length of a body, both as it is sent and decompressed. */
+/** Default maximum length of a body in bytes, both compressed and decompressed. */
 export const usualBodyBytes = 1024 * 1024;
 
 const decoders: Readonly<Record<string, (() => Transform) | undefined>> = {
@@ -90,7 +89,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
   headers['transfer-encoding'] !== undefined ||
   (headers['content-length'] !== undefined && headers['content-length'] !== '0');
 
-/** Maximum bytes of a body: the allowed ones, or the announced length of an uncompressed body. */
+/** Returns the maximum length of a body: `maxBytes`, or its Content-Length if uncompressed. */
 export function bodyBytesOf(
   request: Pick<IncomingMessage, 'headers'>,
   maxBytes = usualBodyBytes,
@@ -102,7 +101,7 @@ export function bodyBytesOf(
     : Math.min(Number(length), maxBytes);
 }
 
-/** Throws `unsupported-media-type` unless the body has the wanted type in UTF-8. */
+/** Throws `unsupported-media-type` unless the body has the type `wanted` in UTF-8. */
 function refuseOtherTypes({ headers }: IncomingMessage, wanted: string): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
   if (type.trim().toLowerCase() !== wanted)

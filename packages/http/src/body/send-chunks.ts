@@ -12,9 +12,10 @@ export interface SendChunksOptions {
 }
 
 /**
- * Sends a body chunk by chunk at the pace of the client, so that only one chunk is in memory. The
- * status is sent with the first chunk, so a later failure ends the connection. A client that
- * stalls, or reads more slowly than `ClientPace` demands, is disconnected. Returns the bytes sent.
+ * Sends a body in chunks at the pace of the client, so that only one chunk is in memory. The status
+ * is sent with the first chunk, so a later failure closes the connection. Disconnects a client that
+ * reads nothing for `defaultStallMs`, or reads more slowly than `ClientPace` demands. Returns the
+ * number of bytes sent.
  */
 export async function sendChunks(
   response: ServerResponse,
@@ -33,7 +34,7 @@ export async function sendChunks(
       if (response.destroyed) return bytes;
       if (bytes === 0) {
         begin();
-        // Otherwise a failure of the next chunk would discard the headers with the first chunk.
+        // Without this, a failure of the next chunk would discard the headers and the first chunk.
         response.flushHeaders();
         response.setTimeout(defaultStallMs, () => response.destroy());
       }
@@ -69,14 +70,14 @@ export const listText = ({ head, tail }: ListFrame, items: readonly string[]): s
 
 const separator = Buffer.from(',');
 
-/** Returns the pieces of a list whose items are JSON in UTF-8, without a copy of an item. */
+/** Returns the pieces of a JSON list, whose items are JSON in UTF-8. No item is copied. */
 export const listPieces = ({ head, tail }: ListFrame, items: readonly Buffer[]): Buffer[] => [
   Buffer.from(head),
   ...items.flatMap((item, index) => (index === 0 ? [item] : [separator, item])),
   Buffer.from(tail),
 ];
 
-/** Sends a JSON list like `sendChunks`. Returns the bytes sent. */
+/** Sends a JSON list with `sendChunks`. Returns the number of bytes sent. */
 export function sendList(
   response: ServerResponse,
   frame: ListFrame,

@@ -3,10 +3,7 @@ import type { Duplex } from 'node:stream';
 
 type Headers = Readonly<Record<string, string>>;
 
-/**
- * Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON
- * defines none; headers may name another JSON type.
- */
+/** Sends JSON, and returns its length in bytes. JSON has no charset for the Content-Type. */
 export const sendJson = (
   response: ServerResponse,
   status: number,
@@ -42,7 +39,7 @@ function send(response: ServerResponse, status: number, body: JsonText, headers:
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.setHeader('content-length', bytes);
   if (typeof body === 'string') {
-    // ASCII has the same bytes in latin1, which is faster.
+    // ASCII text has the same bytes in latin1, which Node writes faster.
     response.end(body, bytes === body.length ? 'latin1' : 'utf8');
   } else {
     response.cork();
@@ -54,7 +51,7 @@ function send(response: ServerResponse, status: number, body: JsonText, headers:
 
 export interface ErrorResponse {
   readonly status: number;
-  /** May include a Content-Type for a JSON type other than `application/json`. */
+  /** May contain a Content-Type that replaces `application/json`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly json: object;
 }
@@ -68,12 +65,12 @@ export function sendError(
     response.destroy();
     return;
   }
-  // The parser would read the unread rest of a body as the next request.
+  // On an open connection, the parser would read the rest of the body as the next request.
   if (!response.req.complete) response.setHeader('connection', 'close');
   sendJson(response, status, json, headers);
 }
 
-/** Responds with an error to a connection without `ServerResponse`, and ends it. `json`: body. */
+/** Sends an error on a connection that has no `ServerResponse`, and closes the connection. */
 export function refuseConnection(
   socket: Duplex,
   { status, headers, json }: Omit<ErrorResponse, 'json'> & Partial<ErrorResponse>,
@@ -87,6 +84,6 @@ export function refuseConnection(
     connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   const statusLine = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n`;
-  // The response ends only the server's half; the client could keep the other half open.
+  // `end` closes only the server's half. Without `destroy`, the client could keep its half open.
   socket.end(`${statusLine}${head.join('')}\r\n${body}`, () => socket.destroy());
 }

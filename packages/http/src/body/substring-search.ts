@@ -1,4 +1,4 @@
-/** Searches chunked bytes for a text, and keeps only the bytes that a match across chunks needs. */
+/** Searches a stream for a text. Keeps only the bytes that a match across two pieces needs. */
 export class SubstringSearch {
   readonly #word: Buffer;
   #tail = Buffer.alloc(0);
@@ -7,7 +7,7 @@ export class SubstringSearch {
     this.#word = Buffer.from(word);
   }
 
-  /** Whether the bytes so far, including this piece, contain the text. */
+  /** Whether this piece completes the text, which may begin in earlier pieces. */
   isIn(piece: Buffer): boolean {
     const edge = Math.max(0, this.#word.length - 1);
     if (

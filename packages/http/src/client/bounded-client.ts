@@ -3,9 +3,9 @@ import { Agent, request, type Dispatcher, type FormData } from 'undici';
 import { isNotConnected } from '@conversation-operator/base/system-code';
 
 export type CallFault =
-  /** No connection: nothing was sent. */
+  /** The connection was not established, so that nothing was sent. */
   | 'unreachable'
-  /** No complete response in time. */
+  /** No complete response arrived in time. */
   | 'timeout'
   /** The caller's signal was aborted. */
   | 'aborted'
@@ -15,7 +15,7 @@ export type CallFault =
   /** The body came in chunks of a few bytes. */
   | 'too-fragmented';
 
-/** A call without a complete response. The cause is for logs. */
+/** Error of a call without a complete response. The cause is for logs. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   readonly fault: CallFault;
@@ -26,13 +26,13 @@ export class CallError extends Error {
   }
 }
 
-/** Maximum chunks of any size, each of which costs some KiB. Later ones average `minChunkBytes`. */
+/** Maximum chunks below `minChunkBytes` on average, because each chunk takes some KiB of memory. */
 const maxSmallChunks = 1_000;
 const minChunkBytes = 256;
 
 /**
- * Aborts a response in very small chunks before undici joins them: a mebibyte in chunks of one byte
- * blocks the event loop, and thereby all other requests, for seconds.
+ * Aborts a response in very small chunks before undici joins them. To join a mebibyte of chunks of
+ * one byte would block the event loop, and thereby all other requests, for seconds.
  */
 const limitChunks: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   let chunks = 0;
@@ -58,7 +58,7 @@ export interface BoundedCall {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: FormData | string | null;
-  /** Whether a repetition has the same effect and response for the caller. Default: only GET. */
+  /** Whether repeating the call has the same effect and response. Default: true for GET only. */
   readonly repeatable?: boolean | undefined;
   /** Maximum time from the request to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number;
@@ -68,18 +68,18 @@ export interface BoundedCall {
 export interface BoundedResponse {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData['headers'];
-  /** The caller reads or destroys the body, unless it calls `bytes` or `text`. */
+  /** The caller has to read or destroy the body, unless it calls `bytes` or `text`. */
   readonly body: Readable;
-  /** Reads the body. Rejects with a `CallError`; beyond `maxBytes` it closes the connection. */
+  /** Reads the body, or rejects with a `CallError`. Closes the connection beyond `maxBytes`. */
   readonly bytes: (maxBytes: number) => Promise<Buffer>;
-  /** Reads the whole body as `bytes` does, as UTF-8. */
+  /** Reads the body like `bytes`, and decodes it as UTF-8. */
   readonly text: (maxBytes: number) => Promise<string>;
 }
 
 /**
- * Maximum idle times of connections, in milliseconds. A request is lost if the server closes its
- * idle connection at the same moment. The client retries repeatable calls; the server may have
- * executed a write, so writes only use connections far from that moment.
+ * Maximum idle times of connections, in milliseconds. A request is lost if the server closes the
+ * idle connection at the same moment. The client then repeats a repeatable call. The server may
+ * have executed a write, so `writesMs` should be far below the idle timeouts of servers.
  */
 export interface KeepAlive {
   readonly readsMs: number;
@@ -93,12 +93,12 @@ export interface BoundedClientOptions {
 
 /** Time after which common servers close an idle connection. */
 const serverKeepsMs = 5000;
-/** Maximum connections to one origin, for reads and for writes. */
+/** Maximum connections to one origin for repeatable calls, and as many for other calls. */
 const connections = 32;
 
 /**
- * Calls untrusted servers over pooled connections: time, size and chunks of a response are bounded,
- * and no redirect is followed. Every failure is a `CallError`.
+ * Calls untrusted servers over pooled connections. Limits the time, the size and the chunks of a
+ * response, and follows no redirect. Every failure is a `CallError`.
  */
 export class BoundedClient {
   readonly #reads: Dispatcher;
@@ -116,7 +116,7 @@ export class BoundedClient {
     try {
       return await this.#sendOnce(call, maxBodyBytes);
     } catch (error) {
-      // The server closed the pooled connection at the same moment.
+      // The server may have closed the idle connection while the request was sent.
       const again =
         isRepeatable(call) && error instanceof CallError && error.fault === 'connection-lost';
       if (!again) throw error;
@@ -124,7 +124,7 @@ export class BoundedClient {
     }
   }
 
-  /** Returns the response of any status before its body. The deadline includes the body. */
+  /** Resolves when the headers have arrived, whatever the status. `timeoutMs` includes the body. */
   async open(call: BoundedCall): Promise<BoundedResponse> {
     const { method, url, headers = {}, body: sent = null } = call;
     const deadline = new Deadline(call.timeoutMs, call.signal);
@@ -164,9 +164,9 @@ function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
     connect: { timeout: connectTimeoutMs },
     connections,
     keepAliveTimeout: keepAliveMs,
-    // Limits the idle time, whatever `Keep-Alive` the server sends.
+    // Limits the idle time even if the server's header `Keep-Alive` allows a longer time.
     keepAliveMaxTimeout: keepAliveMs,
-    // Margin below the server's `Keep-Alive`, if that is shorter.
+    // Closes a connection this long before the end of a server's shorter `Keep-Alive`.
     keepAliveTimeoutThreshold: serverKeepsMs - keepAliveMs,
     // The deadline of the whole call replaces undici's timeouts.
     headersTimeout: 0,
@@ -182,7 +182,7 @@ function callErrorOf(error: unknown, { signal }: BoundedCall, deadline: Deadline
   return new CallError(isNotConnected(error) ? 'unreachable' : 'connection-lost', { cause: error });
 }
 
-/** Leaving the loop destroys the body and the connection. */
+/** Throws `too-large` beyond `maxBytes`. Leaving the loop destroys the body and the connection. */
 async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -195,8 +195,8 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
 }
 
 /**
- * One signal for the deadline and the cancellation of a call. `AbortSignal.any` would cost as much
- * as the rest of a call. The caller ends the deadline after the call.
+ * A signal for the timeout and the cancellation of a call; `AbortSignal.any` would cost as much
+ * time as the rest of the call. The caller calls `end` after the call.
  */
 export class Deadline {
   readonly #controller = new AbortController();

@@ -10,7 +10,7 @@ interface Silence {
 
 export interface CircuitBreakersOptions {
   readonly clock: Clock;
-  /** Uniform in 0..1; `Math.random` by default. */
+  /** Returns uniformly distributed numbers from 0 to 1; default `Math.random`. */
   readonly random?: () => number;
 }
 
@@ -19,8 +19,8 @@ const maxRemembered = 20_000;
 
 /**
  * A circuit breaker for each of many servers. After a call without a response in time, further
- * calls are refused for a delay that doubles with each such call. After the delay one caller tries
- * the server, and the others are still refused.
+ * calls are refused for a delay that doubles with each such call. After the delay, only one caller
+ * at a time may try the server, until a call succeeds.
  */
 export class CircuitBreakers {
   readonly #clock: Clock;
@@ -35,10 +35,9 @@ export class CircuitBreakers {
 
   /**
    * Calls a server unless its circuit is open.
-   * @param server Identifies the server process: another process at the same address has a new
-   * circuit.
+   * @param server Identifier of the process: a new process at the same address has a new circuit.
    * @param call Rejects with an error that `isSilence` accepts if no response arrived.
-   * @returns The delay in milliseconds before the server may be called again, if it was not called.
+   * @returns The answer, or without a call, the delay in milliseconds before the next attempt.
    */
   async call<T>(
     server: string,
@@ -62,7 +61,7 @@ export class CircuitBreakers {
     }
   }
 
-  /** Concurrent calls fail together, and count once. */
+  /** Counts concurrent calls that fail together as one failure. */
   #failed(server: string): void {
     const { failures, nextAt } = this.#silences.get(server) ?? { failures: 0, nextAt: -Infinity };
     const now = this.#clock.monotonic();

@@ -17,12 +17,12 @@ export type ClientAddress = (request: Carried) => string;
 
 export interface TrustedProxies {
   /**
-   * Returns the client's address of a request: the last entry of `X-Forwarded-For` that is no
-   * trusted proxy. Clients may forge earlier entries, so these are ignored.
+   * Returns the client's address: the last entry of `X-Forwarded-For` that is not a trusted proxy.
+   * Ignores earlier entries, which the client may have forged.
    */
   readonly clientAddress: ClientAddress;
   readonly has: (address: string) => boolean;
-  /** Whether a connection is that of a trusted proxy, and carries the requests of many clients. */
+  /** Whether a connection comes from a trusted proxy, which carries requests of many clients. */
   readonly carries: (socket: Carried['socket']) => boolean;
 }
 
@@ -54,7 +54,7 @@ export function trustedProxies(trusted: readonly string[]): TrustedProxies {
   return { clientAddress, has, carries: (socket) => has(plain(socket.remoteAddress ?? '')) };
 }
 
-/** Returns a client's network: an IPv6 /64, of which a client has all addresses, or one address. */
+/** Returns the /64 of an IPv6 address, which one client owns as a whole, or the IPv4 address. */
 export function subscriberOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = '', tail = ''] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];

@@ -7,8 +7,8 @@ import { Refusal } from '../refusal.ts';
 import { subscriberOf, type TrustedProxies } from './client-address.ts';
 
 /**
- * Members of groups in the order of eviction: first the oldest member of the largest group; of
- * equally large groups, of that which has had its size for longest.
+ * Members of groups in the order of eviction. The oldest member of the largest group comes first.
+ * If several groups are equally large, the group that reached its size first comes first.
  */
 export class EvictionOrder<Group, Member> {
   /** Groups in the order in which they reached their size, members in the order of addition. */
@@ -18,7 +18,7 @@ export class EvictionOrder<Group, Member> {
     return this.#groups.size;
   }
 
-  /** Adds a member that is in no group. */
+  /** Adds a member, which must not be in a group. */
   add(group: Group, member: Member): void {
     const members = this.#groups.get(group) ?? new Set();
     this.#groups.delete(group);
@@ -33,7 +33,6 @@ export class EvictionOrder<Group, Member> {
     if (members.size > 0) this.#groups.set(group, members);
   }
 
-  /** Returns the member to evict next, if any. */
   next(): Member | undefined {
     let largest: ReadonlySet<Member> = new Set();
     for (const members of this.#groups.values()) if (members.size > largest.size) largest = members;
@@ -42,13 +41,12 @@ export class EvictionOrder<Group, Member> {
 }
 
 export interface ConnectionsOptions {
-  /** Limits of the connections of all clients, and of one owner. */
+  /** Semaphore with the limits of connections for all clients and for each owner. */
   readonly places: Shares;
-  /** Maximum connections of one client address (of IPv6 its /64); 0, the default: no limit. */
+  /** Maximum connections of one client address, or IPv6 /64; 0, the default: no limit. */
   readonly perAddress?: number | undefined;
-  /** Trusted proxies, whose connections carry the requests of many clients. */
   readonly proxies: TrustedProxies;
-  /** Returns the owner of all connections of an address, if known before a request. */
+  /** Returns the owner of an address whose connections all belong to one owner, if there is one. */
   readonly ownerOf?: (address: string) => string | undefined;
   readonly metrics: {
     readonly droppedConnections: { inc(): void };
@@ -63,7 +61,7 @@ type Order = EvictionOrder<Group, Socket>;
 
 interface Connection {
   readonly group: Group;
-  /** Undefined during a request. */
+  /** The eviction order that contains the connection; undefined during a request. */
   order: Order | undefined;
   readonly leaveAddress: Release;
   holder: Holder | undefined;
@@ -75,13 +73,13 @@ const noRelease: Release = () => undefined;
 /**
  * Limits the concurrent connections of a server: of all clients, of one client address, and of one
  * owner.
- *
- * - Beyond the limit of all clients, a new connection evicts one that has sent no request head,
- *   else one without a running request: the oldest of the network with most of them. Connections
- *   that send nothing therefore keep no other client out, however few networks they come from.
- * - A connection belongs to the owner of its last request with a key.
- * - A trusted proxy's connections carry the requests of many clients. Each counts as its own
- *   network and for no owner; its running requests and WebSockets count for the client's address.
+ * - Beyond the limit of all clients, a new connection evicts another one. Candidates are
+ *   connections that have sent no request head or, if there are none, connections without a running
+ *   request. The network with most candidates loses its oldest one. Clients that only open
+ *   connections can thus not keep others out, even from many networks.
+ * - A connection counts for the owner of its last request with an API key.
+ * - A connection of a trusted proxy carries requests of many clients, so it counts as a network of
+ *   its own and for no owner. Its running requests and WebSockets count for the client's address.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -89,7 +87,7 @@ export class Connections {
   readonly #idle: Order = new EvictionOrder();
   readonly #open = new Map<Socket, Connection>();
   readonly #addresses: Shares;
-  /** Networks that were refused since one of their connections closed. */
+  /** Networks whose refusal is logged already; removed when one of their connections closes. */
   readonly #refused = new Set<string>();
 
   constructor(options: ConnectionsOptions) {
@@ -131,24 +129,24 @@ export class Connections {
     const other = silent === socket ? this.#idle.next() : silent;
     const evicted = hasRoom ? (other ?? socket) : socket;
     (evicted === socket ? metrics.droppedConnections : metrics.evictedConnections).inc();
-    // The permit is free at once, before the close event of the evicted connection.
+    // Frees the permit at once, before the `close` event of the evicted connection.
     this.#leave(evicted);
     evicted.destroy();
   }
 
-  /** Protects a connection that has sent a request head from early eviction. */
+  /** Protects a connection from eviction while its request runs. */
   begin(socket: Socket): void {
     this.#move(socket, undefined);
   }
 
-  /** Reports that a connection has no running request. */
+  /** Permits the eviction of a connection whose requests have ended. */
   end(socket: Socket): void {
     this.#move(socket, this.#idle);
   }
 
   /**
-   * Counts a request's connection for its owner, and its sandbox if any. Throws if either has too
-   * many connections; the response then ends this one.
+   * Counts a connection for the owner of its request, and for the sandbox if there is one. Throws
+   * if either has too many connections. The caller's error response then closes the connection.
    */
   attribute(socket: Socket, holder: Holder): void {
     const connection = this.#open.get(socket);
@@ -162,15 +160,14 @@ export class Connections {
   }
 
   /**
-   * Counts a request through a trusted proxy. Returns a refusal if the client has too many running
-   * requests.
+   * Counts a request through a trusted proxy. Returns a refusal beyond the limit of its client.
    * @param carrier The response or socket that closes when the request is over.
    */
   refusal(request: IncomingMessage, carrier: EventEmitter): Refusal | undefined {
     const { proxies } = this.#options;
     if (!proxies.carries(request.socket)) return undefined;
     const address = proxies.clientAddress(request);
-    // The proxy itself sends a health check.
+    // The request is a health check of the proxy itself.
     if (proxies.has(address)) return undefined;
     const release = this.#enter(address);
     if (release === undefined) return tooMany();

@@ -6,20 +6,20 @@ const ownersShare = 1 / 5;
 /** Maximum burst of an owner, and maximum debt, in milliseconds of the event loop. */
 const burstMs = 50;
 const maxDebtMs = 200;
-/** Time after its last use in which an owner counts as active. */
+/** Time for which an owner counts as active after its last use of the event loop. */
 const activeMs = 1_000;
 const maxOwners = 10_000;
 
 /**
- * Counts each owner's recent time on the event loop. Tasks can't be interrupted, so requests of one
- * owner may wait for another's even on an unsaturated loop. While several owners are active, the
- * budget limits each to a part of the time.
+ * Limits each owner to a part of the event loop's time while several owners are active. Tasks can't
+ * be interrupted, so an owner's requests may wait for another owner's task even if the loop has
+ * idle time.
  */
 class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** Remaining time of each owner; a token is a millisecond. */
   readonly #budgets: TokenBuckets;
-  /** Owner that used the event loop last, and when. */
+  /** The owner that used the event loop last, and the monotonic time of this use. */
   #last = { owner: '', at: -Infinity };
   #otherAt = -Infinity;
 
@@ -58,31 +58,31 @@ export interface FairSchedulerOptions {
   readonly yieldLoop?: (callback: () => void) => void;
 }
 
-/** Maximum work in one turn of the event loop, in milliseconds, before it sees new events. */
+/** Maximum time of tasks in one turn of the event loop, in milliseconds. */
 const sliceMs = 4;
-/** Minimum cost of a task, because the process spends about this time around it. */
+/** Minimum cost of a task, because the process spends about this time before and after the task. */
 const minCostMs = 0.2;
 const mebibyte = 1_048_576;
-/** Cost of a mebibyte besides the measured time, including the garbage collection. */
+/** Cost of a mebibyte of data beyond the measured time, including its garbage collection. */
 const msPerMebibyte = 16;
 
 interface Account {
   readonly owner: string;
-  /** Virtual time at which the owner's next task is due. */
+  /** Virtual time of start-time fair queueing at which the owner's next task is due. */
   dueMs: number;
   readonly waiting: (() => void)[];
 }
 
 /**
- * Shares the event loop's time fairly among owners by start-time fair queueing. Without a queue,
- * each task runs at once. With a queue, the owner with the least time so far is next, so an owner
- * with expensive requests waits for itself.
+ * Shares the event loop's time among owners by start-time fair queueing. If no task waits, a task
+ * runs at once. Otherwise the owner that has used the least time so far is next, so that expensive
+ * requests delay their own owner.
  */
 export class FairScheduler {
   readonly #clock: FairSchedulerOptions['clock'];
   readonly #yieldLoop: (callback: () => void) => void;
   readonly #meter: EventLoopBudget;
-  /** Owners that wait, and those that have had more time than the others so far. */
+  /** Owners with waiting tasks, and owners that have used more time than `#virtualMs`. */
   readonly #accounts = new Map<string, Account>();
   #virtualMs = 0;
   #usedMs = 0;
@@ -104,7 +104,7 @@ export class FairScheduler {
     return this.#accounts.size;
   }
 
-  /** Runs a task at once or when its owner is next. Its cost is the time to its first `await`. */
+  /** Runs a task at once or when its owner is next. Its cost is the time to the first `await`. */
   run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0)
       return this.#measured(owner, work);
@@ -115,12 +115,12 @@ export class FairScheduler {
     });
   }
 
-  /** Counts bytes read or created for an owner. Their garbage collection is in no task's time. */
+  /** Charges an owner for bytes read or created, whose garbage collection is in no task's time. */
   chargeBytes(owner: string, bytes: number): void {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
   }
 
-  /** Runs a task at once, whatever waits, and counts its time. */
+  /** Runs a task at once, before all waiting tasks, and charges its time to the owner. */
   now<T>(owner: string, work: () => T): T {
     const began = this.#clock.monotonic();
     try {
@@ -145,7 +145,7 @@ export class FairScheduler {
     const known = this.#accounts.get(owner);
     const account = known ?? { owner, dueMs: this.#virtualMs, waiting: [] };
     if (known === undefined) this.#accounts.set(owner, account);
-    // Unused time of an owner is not saved up.
+    // An owner can't save up time that it has not used.
     else if (account.waiting.length === 0) account.dueMs = Math.max(account.dueMs, this.#virtualMs);
     return account;
   }
@@ -164,7 +164,7 @@ export class FairScheduler {
   /** Runs one task and yields, so that its continuations run before the next task is chosen. */
   #next(): void {
     if (this.#waiting === 0) {
-      // Time used while nothing waited delayed no owner.
+      // Time that was used while no task waited delayed no owner, so it does not count.
       this.#accounts.clear();
       this.#virtualMs = 0;
       return;

@@ -6,34 +6,33 @@ import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';
 
 const sampleMs = 50;
-/** Consecutive late samples that mean overload: one pause, as of a garbage collection, does not. */
+/** Number of consecutive late samples that mean overload. One alone may be garbage collection. */
 const samples = 3;
 /**
- * Maximum sockets that the event loop handles in one poll. While as many are ready again, it polls
- * 48 times in a row before it runs a timer or reads another server's response: the process accepts
- * requests, and finishes none.
+ * Maximum sockets that the event loop of libuv handles in one poll. While 1024 sockets are ready
+ * each time, the loop polls up to 48 times before it runs a timer or reads another server's
+ * response: the process accepts requests, and finishes none.
  */
 const maxSocketsPerPoll = 1024;
 /**
- * Mean duration from which an owner's writes count as slow, because earlier writes wait for the
- * store. A few concurrent writes use the store's whole capacity as well as many do, and each ends
- * in time.
+ * Mean duration above which an owner's writes count as slow, because they queue for the store. A
+ * few concurrent writes use the store's capacity as well as many do, and each one ends in time.
  */
 const slowWriteMs = 1000;
 /** Maximum concurrent writes of an owner whose writes are slow. */
 const maxSlowWrites = 16;
 const maxSlowOwners = 10_000;
-/** Weight of one write in the moving average of the duration. */
+/** Weight of one write in the moving average of the durations. */
 const smoothing = 0.05;
-/** Reads are refused last, because clients take a 503 on a read for the end of what they follow. */
+/** Factor by which reads tolerate a longer delay: some clients stop polling after a 503. */
 const readsPatience = 4;
 const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
 
 export interface LoadShedderOptions {
-  /** Limits of all requests, and of the writes among them. Shares without a limit refuse none. */
+  /** Semaphores for all requests, and for the writes among them; `Infinity` as total: no limit. */
   readonly requests: Shares;
   readonly writes: Shares;
-  /** Delay of the event loop beyond which writes are refused, reads at four times; 0: none. */
+  /** Event loop delay beyond which writes are refused; for reads, four times this. 0: no limit. */
   readonly maxDelayMs?: number | undefined;
   readonly clock: Clock;
   readonly metrics: { readonly shedRequests: CounterOf<'kind'> };
@@ -75,12 +74,12 @@ export class LoadShedder {
     return this.#options.requests.inUse;
   }
 
-  /** Minimum delay of the latest samples. */
+  /** Minimum event loop delay of the latest samples; 0 until there are enough samples. */
   get delayMs(): number {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /** Returns the refusal of a request, cheaply; undefined if `enter` may be called. */
+  /** Returns a refusal under overload, more cheaply than `enter`. Undefined: call `enter` next. */
   refusal(kind: RequestKind): Refusal | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;
@@ -88,8 +87,7 @@ export class LoadShedder {
   }
 
   /**
-   * Begins a request. Throws `overloaded`, or `share-exceeded` if the owner has too many running
-   * requests.
+   * Begins a request. Throws `overloaded`, or `share-exceeded` for an owner with too many requests.
    * @returns A function that ends the request. Further calls of it do nothing.
    */
   enter(owner: string, kind: RequestKind): () => void {
@@ -132,7 +130,7 @@ export class LoadShedder {
   #refuse(kind: RequestKind): Refusal {
     this.#options.metrics.shedRequests.inc({ kind });
     return new Refusal('overloaded', 'The service has too much to do at the moment. Try again.', {
-      // The loop accepts one connection at a time, so closed ones leave room for running requests.
+      // Closing a connection leaves time for running requests: its client has to connect again.
       headers: {
         'retry-after': String(retryAfterSeconds[kind]),
         ...(this.#isStarved ? { connection: 'close' } : {}),

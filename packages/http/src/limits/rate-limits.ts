@@ -13,7 +13,7 @@ interface Bucket {
 
 interface Taken {
   readonly allowed: boolean;
-  /** Whether this is the first refusal since something was allowed. */
+  /** Whether this is the first refusal after an allowed request. */
   readonly isFirstRefusal: boolean;
   readonly remaining: number;
   /** Delay before the next token; 0 if one is available. */
@@ -25,15 +25,15 @@ interface Taken {
 interface TokenBucketOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly perSecond: number;
-  /** Maximum number at once: the size of a full bucket. */
+  /** Maximum number of tokens: the size of a full bucket. */
   readonly burst: number;
-  /** Maximum number that is charged in advance; default unlimited. */
+  /** Maximum number of missing tokens after `charge`; default: no limit. */
   readonly maxDebt?: number;
   /** Maximum number of buckets. The least recently used one is dropped, and starts full again. */
   readonly capacity: number;
 }
 
-/** A token bucket per name. Beyond `capacity`, the least recently used one is dropped. */
+/** A token bucket per name. */
 export class TokenBuckets {
   readonly options: TokenBucketOptions;
   readonly #buckets: LRUCache<string, Bucket>;
@@ -64,7 +64,6 @@ export class TokenBuckets {
     };
   }
 
-  /** Delay before a token is available. */
   waitMs(name: string): number {
     return Math.max(0, this.#bucketOf(name).tokens.readyAt - this.options.clock.monotonic());
   }
@@ -90,7 +89,7 @@ export interface RateLimitOptions {
   readonly readsPerSecond?: number;
   /** Maximum writes per second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
-  /** Failed keys per minute, and burst, of a client address (of IPv6 its /64); 0: no limit. */
+  /** Maximum invalid keys of a client address, or IPv6 /64, per minute and at once; 0: no limit. */
   readonly failedKeysPerMinute?: number;
 }
 
@@ -101,11 +100,11 @@ type Limit = RequestKind | 'failed-keys';
 const burstSeconds = 2;
 /** Minimum burst of an owner: a page of a web UI opens with 32 requests at once. */
 const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
-/** Maximum addresses with a bucket: an attacker with many of them costs about 5 MB of memory. */
+/** Maximum number of addresses with a bucket, which together take about 5 MB of memory. */
 const maxAddresses = 20_000;
 const maxOwners = 20_000;
 
-/** Response bytes that one request includes; each further `bytesPerRequest` counts as one more. */
+/** Response bytes of one request. Each further `bytesPerRequest` count as one more request. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
 /** Bytes of a body, or of a stored object that is rewritten, that count as one more write. */
@@ -114,7 +113,7 @@ const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 100
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The format of the headers is that of draft-ietf-httpapi-ratelimit-headers-10. */
+/** Returns headers in the format of draft-ietf-httpapi-ratelimit-headers-10. */
 const headersOf = (
   limit: Limit,
   { options: { burst, perSecond } }: TokenBuckets,
@@ -130,7 +129,7 @@ export interface RateLimitsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly metrics: { readonly rateLimited: CounterOf<'limit'> };
 }
 
-/** Limits requests of each owner, and failed keys of each client address, on this replica. */
+/** Limits requests of each owner, and invalid keys of each client address, on this replica. */
 export class RateLimits {
   readonly #options: RateLimitsOptions;
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
@@ -153,7 +152,7 @@ export class RateLimits {
     this.#addresses = bucketsOf(perMinute / 60, perMinute, maxAddresses);
   }
 
-  /** Counts a request of an owner, and returns rate limit headers. Throws `rate-limited`. */
+  /** Counts a request of an owner, and returns headers. Throws `rate-limited` beyond the limit. */
   request(owner: string, kind: RequestKind): Headers {
     const buckets = this.#owners[kind];
     if (buckets === undefined) return {};
@@ -170,7 +169,7 @@ export class RateLimits {
     );
   }
 
-  /** Counts a large response as several requests, because others wait while it is created. */
+  /** Counts a large response as several requests, because others wait while it is serialized. */
   answered(owner: string, kind: RequestKind, bytes: number): void {
     if (bytes > freeAnswerBytes)
       this.charge(owner, kind, (bytes - freeAnswerBytes) / bytesPerRequest);
@@ -181,7 +180,7 @@ export class RateLimits {
     this.charge(owner, 'reads', 1 + Math.floor(bytes / bytesPerRequest));
   }
 
-  /** Counts a large write as several, because every process that follows the store reads it. */
+  /** Counts a large write as several, because every process that watches the store reads it. */
   written(owner: string, bytes: number): void {
     this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
   }
@@ -191,7 +190,7 @@ export class RateLimits {
     if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }
 
-  /** Counts an attempt without a valid key. Throws `too-many-attempts`, or the caller sends 401. */
+  /** Counts a request without a valid key. Throws `too-many-attempts`, or the caller sends 401. */
   failedKey(address: string): void {
     const buckets = this.#addresses;
     if (buckets === undefined) return;

@@ -13,13 +13,13 @@ export interface ClientPaceOptions {
   readonly periodMs?: number;
 }
 
-/** Minimum part of a period spent waiting for the client, for the rate to count as its own. */
+/** Part of a period that has to be spent waiting for the client before the client's rate counts. */
 const waitingPart = 0.9;
 
 /**
- * Detects clients that slowly read a response or send a body, while other clients wait for the
- * permit. A timeout alone would let a client keep the permit with one byte at a time. Waits for
- * anything else than the client do not count.
+ * Detects clients that read a response or send a body too slowly, while others wait for a permit.
+ * With an idle timeout alone, a client could keep a permit by sending one byte at a time. Only time
+ * in which the server waits for the client counts.
  */
 export class ClientPace {
   readonly #options: ClientPaceOptions;
@@ -27,7 +27,7 @@ export class ClientPace {
   #timer: Timer;
   #movedBefore: number;
   #waitedMs = 0;
-  /** Time since which the transfer waits for the client; undefined otherwise. */
+  /** Monotonic time since which the transfer waits for the client; undefined if it does not. */
   #waitingSinceMs: number | undefined;
 
   constructor(options: ClientPaceOptions) {
@@ -101,14 +101,14 @@ interface Owner {
 
 /**
  * Bounds the memory of unread responses and forwarded bytes. Beyond an owner's limit, the guard
- * closes the owner's stream that has waited longest. Beyond the limit of all owners, it closes a
- * stream of the owner with most bytes.
+ * closes the owner's stream that has waited longest. Beyond the limit of all owners, the guard does
+ * this for the owner with most bytes.
  */
 export class SlowReaderGuard {
   readonly #maxBytes: number;
   readonly #maxBytesPerOwner: number;
   readonly #owners = new Map<string, Owner>();
-  /** Responses with listeners, with or without unread bytes. */
+  /** Streams whose events `close` and `drain` the guard listens to. */
   readonly #followed = new WeakSet<Unread>();
   #bytes = 0;
 
@@ -125,9 +125,8 @@ export class SlowReaderGuard {
   }
 
   /**
-   * Counts the unread bytes of a stream. The caller calls it after each write.
-   * @param owner Owner of the client; for a client without a key, something that identifies the
-   * client.
+   * Counts the unread bytes of a stream. The caller calls this method after each write.
+   * @param owner Owner of the client, or an identifier of a client without a key.
    * @param close Ends the stream's connection.
    */
   add(stream: Unread, owner: string, close: () => void): void {

@@ -20,14 +20,14 @@ export interface ForwardedRequestOptions {
   readonly clock: Clock;
   /** Called when the client reads its response more slowly than it arrives. */
   readonly onStall: () => void;
-  /** Called when nothing can be forwarded. The caller responds to the client. */
+  /** Called if no part of a response was forwarded. The caller then responds to the client. */
   readonly onFailure: (error: UpstreamError) => void;
 }
 
-/** Maximum informational responses, which no client gets. More only keep the proxy busy. */
+/** Maximum number of 1xx responses, which are not forwarded. More only keep the proxy busy. */
 const maxInformational = 64;
 
-/** Maximum buffered bytes of a request's body, in each direction. */
+/** Maximum buffered bytes of a request's body, on each side of the `PassThrough`. */
 const bodyBufferBytes = 16 * 1024;
 
 /** Methods that may be sent twice without harm. */
@@ -78,11 +78,11 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     const raw = Array.isArray(controller.rawHeaders) ? controller.rawHeaders : [];
     const headers = responseHeaders(raw, facts, status);
     if (isLast()) headers.push('connection', 'close');
-    // A list of headers would replace headers of the same name that are already set.
+    // `writeHead` with a list replaces headers of the same name that are already set.
     const vary = response.getHeader('vary');
     if (vary !== undefined) headers.push('vary', String(vary));
     response.writeHead(status, headers);
-    // A silent stream gets its head now; otherwise the head and the first data are one write.
+    // Sends the head now unless data follows at once; then the head and the data are one write.
     queueMicrotask(() => {
       if (!response.writableEnded && !response.destroyed) response.flushHeaders();
     });
@@ -136,7 +136,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The copy lets a failed upstream leave the client's connection open. */
+  /** Copies the body, so that the client's connection stays open if the upstream fails. */
   #readBody(request: Readable): PassThrough {
     const { response, clientIdleMs, clock } = this.#options;
     const body = new PassThrough({ highWaterMark: bodyBufferBytes });
@@ -144,7 +144,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The upstream, not the client, may stall. The timeout of its first byte limits that.
+        // The upstream, not the client, stalls. undici's `headersTimeout` limits that.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

@@ -15,7 +15,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/** Headers that no upstream gets, because they could give it access to more than itself. */
+/** Headers that no upstream gets, because some give access to more than this upstream. */
 const keptFromUpstreams: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',
@@ -28,7 +28,7 @@ const keptFromUpstreams: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Headers that an upstream cannot set in the proxy's name. */
+/** Headers that no client gets from an upstream: clients would apply them to the whole proxy. */
 const keptFromClients: ReadonlySet<string> = new Set([
   ...hopByHop,
   'alt-svc',
@@ -55,13 +55,13 @@ const keptFromClients: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Commands to reverse proxies in front of this one, such as to serve a local file or to mark this
- * server as failed. Those proxies would accept them as this proxy's own.
+ * Prefixes of headers that command reverse proxies in front of this one, for example to serve a
+ * local file. Those proxies would execute the commands of an upstream as this proxy's own.
  */
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
-/** Headers that apply to a whole origin, or ask for passwords: refused in the proxy's origin. */
+/** Headers that apply to a whole origin or ask for passwords: removed under the proxy's origin. */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
   'activate-storage-access',
@@ -104,21 +104,21 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefi
 export interface ForwardingFacts {
   /** Address of the client, or of the proxy in front of this one. */
   readonly clientAddress: string;
-  /** Protocol of the URL that the client used. */
+  /** Protocol of the URL that the client has used. */
   readonly protocol: 'http' | 'https';
   readonly host: string;
-  /** Prefix of the upstream's path in that URL; empty if the upstream has its own origin. */
+  /** Prefix of upstream paths in the client's URL; empty if the upstream has its own origin. */
   readonly prefix: string;
   readonly requestId: string;
   /** Value of the upstream's header Host. */
   readonly authority: string;
-  /** Whether the client may use the upstream. Other clients may follow a link of a third party. */
+  /** Whether the client may use the upstream. If not, it may have followed a third party's link. */
   readonly isTrusted: boolean;
   /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
   /**
-   * Whether responses have no redirect addresses, to which the client would send its cookies if the
-   * response has one of the proxy's own URLs.
+   * Whether to remove Location and Content-Location. The client would send its cookies to an
+   * address of the proxy itself.
    */
   readonly hidesLocations?: boolean;
 }
@@ -130,7 +130,7 @@ export interface UpstreamHeaders {
   readonly added: readonly string[];
 }
 
-/** Returns the upstream's headers as alternating names and values. */
+/** Returns the headers for the upstream as alternating names and values. */
 export function requestHeaders(
   raw: readonly string[],
   facts: ForwardingFacts,
@@ -162,10 +162,10 @@ export function requestHeaders(
   return headers;
 }
 
-/** Two slashes before a host: browsers read a backslash as a slash, and drop tabs. */
+/** Matches two slashes before a host. Browsers read a backslash as a slash, and drop tabs. */
 const hostStart = /^\/\t*[/\\]/;
 
-/** Returns the path of an upstream's URL, relative or with its address; undefined for others. */
+/** Returns the path of a URL of the upstream, relative or absolute; undefined for other servers. */
 function ownPath(url: string, authority: string): string | undefined {
   if (url.startsWith('/'))
     return url.startsWith('//')
@@ -186,8 +186,8 @@ function ownPath(url: string, authority: string): string | undefined {
 }
 
 /**
- * Converts a URL of a response for the client. An untrusted client gets no URL of another server: a
- * link to the proxy would lead there, and some clients send their keys along.
+ * Converts a URL in a response for the client. An untrusted client gets no URL of another server,
+ * because a link to the proxy would then lead there, and some clients send their API keys along.
  */
 function placeFor(
   url: string,
@@ -196,21 +196,21 @@ function placeFor(
   if (hidesLocations === true) return undefined;
   const path = ownPath(url, authority);
   if (path === undefined) return isTrusted ? url : undefined;
-  // Without the address before it, this path of the upstream would be a URL of another host.
+  // Without the upstream's address before it, this path would be a URL of another host.
   if (hostStart.test(path)) return undefined;
   return isTrusted || isSafePath(path) ? `${prefix}${path}` : undefined;
 }
 
 /**
- * Statuses without content. RFC 9110 §8.6 forbids a Content-Length with 204, and a client that
- * believes one would read the next response as content. The length of 205 is 0, and that of 304 may
+ * Statuses without content. RFC 9110 §8.6 forbids a Content-Length with 204. A client that uses the
+ * header would read the next response as content. The length of 205 is 0, and the length of 304 may
  * be left out.
  */
 const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export const hasContent = (status: number): boolean => !withoutContent.has(status);
 
-/** Returns the client's headers from the upstream's `raw` ones, as alternating names and values. */
+/** Returns the headers for the client as alternating names and values. */
 export function responseHeaders(
   raw: readonly (Buffer | string)[],
   facts: ForwardingFacts,
@@ -222,7 +222,7 @@ export function responseHeaders(
     : raw.map((part) => part.toString('latin1'));
   const ofConnection = connectionOptions(texts);
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
-  // Under the proxy's origin, content of an upstream must not act in the proxy's name.
+  // Without a sandbox, a page of the upstream could act as a page of the proxy's origin.
   if (prefix !== '') headers.push('content-security-policy', 'sandbox');
   const hasLength =
     hasContent(status) && !headersIn(texts).some(({ key }) => key === 'transfer-encoding');

@@ -6,7 +6,7 @@ const closeOpcode = 0x8;
 const maskedBit = 0x80;
 const headerBytes = 2;
 const maskBytes = 4;
-/** Head with an 8-byte length and a mask. */
+/** Maximum bytes of a frame's head, which then has an 8-byte length and a mask. */
 const maxHeadBytes = 14;
 
 /** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */
@@ -17,7 +17,7 @@ export class FrameFollower {
   #left = 0;
   #hasClose = false;
 
-  /** Whether a frame may be inserted now: not within a frame, but between those of a message. */
+  /** Whether another frame may be inserted now, possibly between two frames of one message. */
   get isBetweenFrames(): boolean {
     return this.#left === 0 && this.#head.length === 0;
   }
@@ -26,7 +26,7 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /** Reads a chunk, or with `toFrameEnd` to its first frame end. Returns the length read. */
+  /** Reads a chunk, with `toFrameEnd` up to the first end of a frame. Returns the length read. */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
@@ -66,7 +66,7 @@ interface FrameHead {
   readonly isMasked: boolean;
 }
 
-/** Returns the head of the frame that begins here; undefined if incomplete. */
+/** Returns the head of the frame with which the bytes begin; undefined if incomplete. */
 function frameHeadOf(bytes: Buffer): FrameHead | undefined {
   const [head, second] = bytes;
   if (head === undefined || second === undefined) return undefined;
@@ -101,7 +101,7 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/** Close codes of RFC 6455 §7.4.1 and its registry; `authenticationFailed` is that of agents. */
+/** Close codes of RFC 6455 §7.4.1 and its registry. Agents define `authenticationFailed`. */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -111,7 +111,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** Returns a close frame, for servers masked with zeros because no peer chose the payload. */
+/** Returns a close frame. Its mask for servers is zero, because no attacker chose the payload. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start =
@@ -147,14 +147,14 @@ const maxBytes = 8 * 1024;
 /** Control frames for the upstream, and the first message as soon as it is complete. */
 type FirstMessageResult =
   | { readonly state: 'waiting'; readonly controls: Buffer }
-  /** `rest` follows the message. */
+  /** `rest` has the bytes after the message. */
   | {
       readonly state: 'complete';
       readonly controls: Buffer;
       readonly text: string;
       readonly rest: Buffer;
     }
-  /** Not a text message of this size, or not a WebSocket frame. */
+  /** The bytes are not a text message of at most `maxBytes`, or not a WebSocket frame. */
   | { readonly state: 'refused'; readonly controls: Buffer };
 
 const finBit = 0x80;
@@ -162,14 +162,14 @@ const reservedBits = 0x70;
 const Opcode = { continuation: 0, text: 1, control: 8, close: 8 } as const;
 
 /**
- * Reads a client's frames (RFC 6455 §5.2) until the first message is complete, even if it has
- * several frames with control frames in between. Refuses compressed messages, because it supports
- * no extensions.
+ * Reads a client's frames (RFC 6455 §5.2) until the first message is complete, also if it consists
+ * of several frames with control frames in between. Refuses compressed messages, because no
+ * extension is supported.
  */
 export class FirstMessage {
   #bytes = Buffer.alloc(0);
   readonly #parts: Buffer[] = [];
-  /** Bytes of its frames with heads so far, because frames without a payload take memory too. */
+  /** Bytes of the message's frames with heads, because frames without a payload take memory too. */
   #size = 0;
 
   read(chunk: Buffer): FirstMessageResult {
@@ -208,19 +208,19 @@ export class FirstMessage {
   }
 }
 
-/** Maximum delay after one side has ended, or has received a close frame. */
+/** Maximum time to close both sides, after one side has ended or `close` was called. */
 const closingMs = 2000;
 
 export interface TunnelOptions {
   readonly client: Duplex;
   readonly upstream: Socket;
-  /** Bytes that either side sent right after its part of the handshake. */
+  /** Bytes that the client, or the upstream, sent right after its part of the handshake. */
   readonly clientHead: Buffer;
   readonly upstreamHead: Buffer;
   /**
    * Checks the first message of a client that did not authenticate at the handshake. Returns the
-   * message for the upstream, or the reason to close the connection. Undefined if every message is
-   * forwarded unread.
+   * message for the upstream, or the code with which to close the connection. Undefined: all
+   * messages are forwarded unread.
    */
   readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: Pick<ForwardingLimits, 'idleMs' | 'firstFrameMs'>;
@@ -246,7 +246,7 @@ export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toUpstream: Direction;
   readonly #toClient: Direction;
-  /** Defined until the client has authenticated itself. */
+  /** Undefined once the client has authenticated itself. */
   #first: FirstMessage | undefined;
   readonly #beganMs: number;
   #activeMs: number;
@@ -294,7 +294,7 @@ export class Tunnel {
     this.#options.upstream.destroy();
   }
 
-  /** Called every few seconds, because a timer for each of thousands of tunnels would cost more. */
+  /** Closes the tunnel after a time limit. A periodic call costs less than a timer per tunnel. */
   review(nowMs: number): void {
     if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs)
       this.destroy();
@@ -335,7 +335,7 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /** Returns bytes for the upstream: control frames, then the message from `authenticate`. */
+  /** Returns bytes for the upstream: control frames, and then the result of `authenticate`. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;

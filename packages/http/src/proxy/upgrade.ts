@@ -11,7 +11,7 @@ const acceptSuffix = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const keyShape = /^[+/0-9A-Za-z]{22}==$/;
 const maxExtensionBytes = 1024;
 
-/** The parts of a WebSocket handshake (RFC 6455 §4) that both sides agree upon. */
+/** A client's WebSocket handshake (RFC 6455 §4). */
 interface Handshake {
   readonly key: string;
   readonly protocol: string | undefined;
@@ -25,11 +25,11 @@ const refuse = (detail: string) => new Refusal('malformed-request', detail);
 export const isWebSocketRequest = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket';
 
-/** Reads a handshake. Throws `malformed-request` if no WebSocket client sends it. */
+/** Reads a client's handshake. Throws `malformed-request` if the handshake is invalid. */
 export function readHandshake({ method, httpVersion, headers }: IncomingMessage): Handshake {
   if (method !== 'GET' || httpVersion !== '1.1')
     throw refuse('A WebSocket begins with a GET of HTTP/1.1.');
-  // Some readers would read bytes after the head as a body, others as frames.
+  // Some servers would read bytes after the head as a body, others as frames.
   if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
     throw refuse('A WebSocket handshake has no body.');
   if (headers['sec-websocket-version'] !== '13')
@@ -44,7 +44,7 @@ export function readHandshake({ method, httpVersion, headers }: IncomingMessage)
   return { key, protocol, extensions, origin: headers.origin };
 }
 
-/** Returns the handshake's headers, which are added to those that the upstream gets anyway. */
+/** Returns the headers of a handshake as alternating names and values. */
 const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] => [
   'connection',
   'Upgrade',
@@ -61,7 +61,7 @@ const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] =>
 const acceptOf = (key: string): string =>
   createHash('sha1').update(`${key}${acceptSuffix}`).digest('base64');
 
-/** Returns the response's head for the client; undefined for a response to another handshake. */
+/** Returns the head of the response for the client; undefined if `answer` does not fit `key`. */
 function switchingProtocols(
   { key }: Handshake,
   answer: IncomingMessage,
@@ -87,12 +87,12 @@ function switchingProtocols(
   ].join('\r\n');
 }
 
-/** Maximum time of a connected upstream for its response to the handshake. */
+/** Maximum time for the upstream's response to the handshake, once connected. */
 const answerMs = 10_000;
-/** Maximum informational responses. More only keep the proxy busy. */
+/** Maximum number of 1xx responses. More would only keep the proxy busy. */
 const maxInformational = 64;
 const tcpKeepAliveMs = 30_000;
-/** Each WebSocket keeps its own connection. */
+/** Reuses no connection, because each WebSocket keeps its own. */
 const connector = new Agent({ keepAlive: false });
 
 export interface UpgradeOptions extends Pick<
@@ -108,15 +108,14 @@ export interface UpgradeOptions extends Pick<
   readonly handshake: Handshake;
   readonly requestId: string;
   readonly limits: ForwardingLimits;
-  /** Called with the upstream's status, 101 included; 0: the client left. Not after `onFailure`. */
+  /** Called with the upstream's status, also 101; 0: the client left. Not called on a failure. */
   readonly onStatus: (status: number) => void;
   /** Called if the upstream gives no usable response. The caller responds to the client. */
   readonly onFailure: (error: UpstreamError) => void;
-  /** Called with the tunnel once it is open. */
   readonly onOpen: (tunnel: Tunnel) => void;
 }
 
-/** Repeats a client's WebSocket handshake to the upstream, and joins the two if it agrees. */
+/** Sends a client's handshake to the upstream, and opens a `Tunnel` if the upstream accepts it. */
 export function upgrade(options: UpgradeOptions): void {
   const { socket, target, handshake, requestId, clock, limits } = options;
   let isOver = false;

@@ -1,7 +1,7 @@
 import { Pool, errors } from 'undici';
 import { CloseCode, type ForwardingLimits, type Tunnel } from './tunnel.ts';
 
-/** Fault of a forwarded request. `malformed`: the upstream could not have read the request. */
+/** Fault of a forwarded request. `malformed`: undici refuses to send the request. */
 export type UpstreamFault = 'timeout' | 'unreachable' | 'malformed';
 
 /** An upstream gave no usable response. The cause is for logs. */
@@ -24,8 +24,8 @@ export function upstreamErrorOf(error: unknown): UpstreamError {
 }
 
 /**
- * Maximum idle time of a connection. The proxy closes before common servers do (5 s after their
- * last response), so that no request is lost.
+ * Maximum idle time of a connection. Common servers close a connection 5 s after their last
+ * response. The proxy closes connections earlier, so that no request is lost.
  */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
@@ -33,7 +33,7 @@ const maxHeaderBytes = 64 * 1024;
 export interface Target {
   readonly host: string;
   readonly port: number;
-  /** Host and port, in the form of a URL and of the header Host. */
+  /** Host and port as in a URL and in the header Host. */
   readonly authority: string;
 }
 
@@ -90,7 +90,7 @@ export class Upstream {
     this.#active -= 1;
   }
 
-  /** Closes the WebSockets. Running requests may end. */
+  /** Closes the WebSockets. Running requests are completed. */
   retire(): void {
     this.#isRetired = true;
     for (const tunnel of this.tunnels) tunnel.close(CloseCode.goingAway);

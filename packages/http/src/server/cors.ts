@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const methods = 'GET, POST, PUT, PATCH, DELETE';
-/** Maximum age that browsers accept. Each request of a page of another origin has a preflight. */
+/** Maximum time for which browsers cache a preflight; otherwise each request would need one. */
 const maxAgeSeconds = 7200;
 
 /** Origins whose pages may read responses; `*` means every origin. */

@@ -15,27 +15,26 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { hasBody } from '../body/json-body.ts';
 import { defaultStallMs } from '../body/send-chunks.ts';
 
-/** Maximum listeners of one event of a response before the runtime warns. */
+/** Maximum listeners of one event of a response before Node warns. */
 const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
 /** Delay before the kernel probes an idle connection. */
 const probeDelayMs = 60_000;
-/** Maximum pipelined requests of a connection; no known client sends two ahead. */
+/** Maximum pipelined requests of a connection; no known client sends more than one ahead. */
 const maxPipelined = 64;
 
 export interface HttpServerOptions {
   /** Limits of concurrent connections; none by default. */
   readonly connections?: Connections;
-  /** Lower-case names of headers that may occur only once, besides HTTP's; default none. */
+  /** Lower-case names of further headers that may occur only once; default none. */
   readonly singleHeaders?: readonly string[];
   readonly timeouts?: Partial<ClientTimeouts>;
 }
 
 export interface ServerHandlers {
   readonly request: RequestListener;
-  /** Whether a request changes the protocol of its connection; others are answered over HTTP. */
+  /** Whether `upgrade` handles a request, which changes its protocol; `request` handles others. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
-  /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Returns the response to a refused request. `request` is undefined if parsing failed. */
   readonly refuse: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
@@ -64,7 +63,7 @@ export function createHttpServer(
     {
       headersTimeout: timeouts.headersMs,
       requestTimeout: 0,
-      // `headFlaw` refuses a request without the header, with a body that says so.
+      // `headFlaw` refuses a request without the header Host, with a body that says so.
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: timeouts.keepAliveMs,
@@ -76,7 +75,7 @@ export function createHttpServer(
     },
     (request, response) => {
       const { socket } = request;
-      // A pipeline adds seven listeners to those of limits, logs and load, which is no leak.
+      // A stream pipeline adds seven listeners to those of this package, which is not a leak.
       response.setMaxListeners(maxListeners);
       const state = states.get(socket) ?? { underWay: 0, last: response, queue: [], isOver: false };
       states.set(socket, state);
@@ -103,12 +102,12 @@ export function createHttpServer(
           sendError(response, refuse(flaw, request));
         }
       };
-      // Requests of a connection run one after the other, after the client has read each response.
+      // Requests of a connection run one by one, after the client has read the previous response.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
   );
-  // All headers are parsed, so that none is overlooked. `headFlaw` limits their number first.
+  // 0 is no limit, because Node would ignore further headers. `headFlaw` limits their number.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     connections?.begin(request.socket);
@@ -129,7 +128,7 @@ export function createHttpServer(
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // The response must answer the unreadable request, not an earlier one or a half-sent one.
+    // Answers only the unreadable request, not an earlier one, and not after a part of a response.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable =
       socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
@@ -160,13 +159,13 @@ function unreadable(code: string | undefined): Refusal {
 export interface ClientTimeouts {
   /** Maximum time for the headers, from their first byte or the start of the connection. */
   readonly headersMs: number;
-  /** Maximum time for a whole request. Proxied requests have another, for long uploads. */
+  /** Maximum time for a whole request. Forwarded requests have another limit, for long uploads. */
   readonly requestMs: number;
-  /** Maximum time of an idle connection, longer than usual load balancers', which close first. */
+  /** Maximum idle time of a connection, above that of usual load balancers, which close first. */
   readonly keepAliveMs: number;
   /** Maximum time in which a client reads nothing of its response. */
   readonly stallMs: number;
-  /** Maximum time for the rest of an answered request: an earlier close would lose the response. */
+  /** Maximum time for a request to end after its response, which an earlier close would discard. */
   readonly lingerMs: number;
 }
 

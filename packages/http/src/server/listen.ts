@@ -4,8 +4,8 @@ import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
- * Maximum connections that the system queues for acceptance. The system silently drops any more,
- * and clients retry after 1 s, 3 s, 7 s, so health checks would fail under load. The value is
+ * Maximum connections that the system queues for acceptance. The system silently drops further
+ * ones, and clients retry after 1 s, 3 s, 7 s, so health checks would fail under load. The value is
  * Linux's default maximum.
  */
 const maxWaitingConnections = 4096;
@@ -43,7 +43,7 @@ export async function listenOn(
   }
 }
 
-/** Accepts no new connections, waits for running requests, and closes the rest after `graceMs`. */
+/** Accepts no more connections, waits for requests, and closes the rest after `graceMs`. */
 export async function closeServer(server: Server, clock: Clock, graceMs: number): Promise<void> {
   if (!server.listening) return;
   const closed = new AbortController();
@@ -76,7 +76,7 @@ export class OpenStreams {
     return this.#ends.size;
   }
 
-  /** `end` is called once, at shutdown (at once during one). Returns a function that removes it. */
+  /** Calls `end` once: at `close`, or now if `close` was called. Returns a function to cancel. */
   add(end: () => void): () => void {
     if (this.#closed) {
       end();
@@ -96,15 +96,15 @@ export class OpenStreams {
 }
 
 /**
- * Announces in the last response of each connection, during a shutdown, that the connection ends:
- * otherwise a client could not know whether a request sent at the close was executed. A response
- * whose headers were sent cannot announce it.
+ * During a shutdown, sends `Connection: close` with the last response of each connection, unless
+ * its headers were sent before. Without this header, a client could not know whether a request that
+ * it sends at the close is executed.
  */
 export class LastResponses {
   readonly #underWay = new Set<ServerResponse>();
   #begun = false;
 
-  /** Expects a response of which nothing has been sent. */
+  /** Adds a response whose headers have not been sent. */
   add(response: ServerResponse): void {
     if (this.#begun) {
       mark(response);
@@ -114,7 +114,7 @@ export class LastResponses {
     response.once('close', () => this.#underWay.delete(response));
   }
 
-  /** Makes every further response, also of running requests, the last of its connection. */
+  /** Makes every further response, also to running requests, the last of its connection. */
   begin(): void {
     this.#begun = true;
     for (const response of this.#underWay) if (!response.headersSent) mark(response);

@@ -15,21 +15,20 @@ export function* headersIn(raw: readonly string[]): Generator<RawHeader, void, u
   }
 }
 
-/** Printable ASCII without fragments and backslashes, which some parsers read as slashes. */
+/** Matches printable ASCII without `#` and backslashes, which some parsers read as slashes. */
 const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
 const plainQuery = /^[!-~]*$/;
-/** Dot segments, plain or encoded, with or without a parameter, between slashes of either form. */
+/** Matches a dot segment between slashes. Each character may be encoded, and a `;` may follow. */
 const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
-/** Encoded control characters and backslashes. */
+/** Matches encoded control characters and backslashes. */
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
 
 /**
- * Two slashes in any spelling, with at most two dots in between: without an origin before it, a URL
- * of this form names a host, and a redirect to it leaves the server.
+ * Matches two slashes in any spelling, with at most two dots in between. Without an origin before
+ * it, such a path is a URL of another host, to which a redirect would lead.
  */
 const hostStart = /^\/(?:\.|%2e){0,2}(?:[/\\]|%2f|%5c)/i;
 
-/** Whether a URL built from the path could read the path as `//` and a host. */
 const namesHost = (path: string): boolean => hostStart.test(path);
 
 /**
@@ -50,7 +49,7 @@ export function isSafePath(path: string): boolean {
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
-/** Headers that may occur only once, because two servers could each believe another value. */
+/** Headers that may occur only once, because two servers could use different values. */
 const single: ReadonlySet<string> = new Set([
   'host',
   'authorization',
@@ -62,7 +61,7 @@ const single: ReadonlySet<string> = new Set([
 ]);
 const hostForm = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{0,5})?$/;
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i;
-/** Printable characters without `#`: a request has no fragment. */
+/** Matches printable characters without `#`: a request has no fragment. */
 const plainTarget = /^[!"$-~]*$/;
 
 const refuse = (detail: string) => new Refusal('malformed-request', detail);

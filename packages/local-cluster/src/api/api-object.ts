@@ -2,7 +2,7 @@ import { dashedUuid } from '@conversation-operator/base/uuid';
 import type { OwnerReference } from '@conversation-operator/kube/object';
 import type { Json, JsonArray, JsonObject } from '../json/json.ts';
 
-// The shapes are type aliases, because TypeScript does not assign an interface to JsonObject.
+// The types below are aliases, because TypeScript does not assign an interface to JsonObject.
 
 export type Meta = {
   readonly name: string;
@@ -43,7 +43,7 @@ export type ApiObject = JsonObject & {
   readonly metadata: Meta;
 };
 
-/** Returns the object with changed metadata. Undefined and empty lists remove a field. */
+/** Returns the object with changed metadata. An undefined value or empty list removes a field. */
 export const withMeta = (
   object: ApiObject,
   changes: { readonly [K in keyof Meta]?: Meta[K] | undefined },
@@ -72,7 +72,7 @@ const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 export const nameSuffix = (random: () => number): string =>
   Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)] ?? 'x').join('');
 
-/** Returns a version 4 UUID of a random source, the same in each simulation of a seed. */
+/** Returns a version 4 UUID. Simulations whose `random` has the same seed get the same UUIDs. */
 export function randomUuid(random: () => number): string {
   const digits = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16));
   digits[12] = '4';

@@ -30,10 +30,9 @@ export function unknownFields(body: JsonObject, resource: ApiResource): readonly
 }
 
 /**
- * Decodes a body into an object of the kind, without unknown fields and with defaults. The schema
- * of a custom resource is checked later, when the object is complete.
- * @throws StatusError 400 if the body is of another kind, or has unknown fields and validation is
- * Strict
+ * Converts a request body into an object of the kind: removes unknown fields and sets defaults. For
+ * a custom resource, the values are validated later, by `checkObject`.
+ * @throws StatusError 400 for another kind, or for unknown fields if `validation` is Strict
  */
 export function decode(body: Json, resource: ApiResource, options: DecodeOptions): JsonObject {
   if (!isObject(body))
@@ -57,7 +56,7 @@ export function decode(body: Json, resource: ApiResource, options: DecodeOptions
   return resource.defaults?.(object) ?? object;
 }
 
-/** Every request body of a custom resource has to name the kind. */
+/** Throws unless the body names the apiVersion and the kind of the custom resource. */
 function checkCustomType(body: JsonObject, resource: ApiResource): void {
   const sentVersion = stringAt(body, 'apiVersion') ?? '';
   const sentKind = stringAt(body, 'kind') ?? '';
@@ -114,7 +113,7 @@ function decodeCustom(object: JsonObject, resource: ApiResource): JsonObject {
   return { ...(isObject(defaulted) ? defaulted : object), metadata };
 }
 
-/** Options of a request, validated as in apimachinery `metav1/validation`. */
+/** Kinds of options that apimachinery `metav1/validation` names in error messages. */
 
 type Kind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions';
 
@@ -157,7 +156,7 @@ export function validationOf(query: URLSearchParams, method: string): FieldValid
   );
 }
 
-/** Returns a deletion's options of its body. A dry run may also be a query parameter. */
+/** Returns the options in the body of a deletion. `dryRun` may also be a query parameter. */
 export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');

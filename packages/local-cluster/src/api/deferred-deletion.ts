@@ -12,7 +12,7 @@ import {
   definitionResource,
 } from '../registry/custom-resource.ts';
 
-/** Deletes the contents of a namespace or definition first, and serves kinds once stored. */
+/** Serves the kinds of stored CRDs. Deletes the objects of deleted namespaces and CRDs. */
 export class Lifecycle {
   readonly #context: PlaneContext;
   readonly #work: DeferredWork;
@@ -127,7 +127,7 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
   readonly run: (key: string) => void;
 }
 
-/** Queue of keys for a later turn of the event loop: deduplicated, and retried after a failure. */
+/** Runs `run` in a later turn of the event loop, once for each added key; again after a failure. */
 export class DeferredWork {
   readonly #options: Options;
   readonly #keys = new Set<string>();
@@ -192,7 +192,7 @@ export class GarbageCollector {
     context.store.onChange((change) => this.#observe(change));
   }
 
-  /** Checks every object once, because an owner may have been deleted before a crash. */
+  /** Checks every object that has owners, because an owner may have been deleted before a crash. */
   start(): void {
     for (const resource of this.#context.store.resources) {
       for (const { object } of this.#context.store.list(resource)) {
@@ -241,7 +241,7 @@ export class GarbageCollector {
     return this.#context.registry.byKind(slash === -1 ? '' : apiVersion.slice(0, slash), kind);
   }
 
-  /** Deletes an object without a present owner, or removes the references to absent owners. */
+  /** Deletes the object if all its owners are gone, or removes the references to missing owners. */
   #visit(id: string): void {
     const { registry, store, writer } = this.#context;
     const [key = '', namespace = '', name = ''] = id.split(separator);
@@ -258,7 +258,7 @@ export class GarbageCollector {
 
   #isPresent(reference: OwnerReference, namespace: string): boolean {
     const resource = this.#resourceOf(reference);
-    // Owners of unserved kinds count as present: deleting an owned object would lose data.
+    // An owner of an unknown kind counts as present, because a wrong deletion would lose data.
     if (resource === undefined) return true;
     const owner = this.#context.store.get(
       resource.key,

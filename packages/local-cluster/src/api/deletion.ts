@@ -19,7 +19,7 @@ export interface Deletion {
 
 export const protectedNamespaces = ['default', 'kube-system'];
 
-/** @throws StatusError for an object that must not be deleted, or with other preconditions */
+/** @throws StatusError 409 for a failed precondition, 403 for a protected namespace */
 export function checkDeletion(
   resource: ApiResource,
   { name, uid, resourceVersion }: Meta,
@@ -49,7 +49,7 @@ export function deleted(
 ): Deletion {
   const { generation, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   const own = resource.graceSeconds?.(object) ?? 0;
-  // A grace period of 0, as of a pod without a node, deletes at once, whatever the client requests.
+  // An object without a grace period (a pod without a node) ignores `gracePeriodSeconds`.
   const grace = own === 0 ? 0 : Math.max(0, gracePeriodSeconds ?? own);
   if (grace === 0 && !isHeld(object)) return { object, gone: true };
   const again = deletionTimestamp !== undefined;

@@ -25,7 +25,7 @@ interface NameRule {
   readonly text: string;
 }
 
-/** Names and messages of apimachinery `util/validation`. */
+/** Rules for names and their messages, from apimachinery `util/validation`. */
 const nameRules: Readonly<Record<ApiResource['nameRule'], NameRule>> = {
   subdomain: {
     pattern: subdomainPattern,
@@ -55,7 +55,7 @@ export function nameErrors(
 
 const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
 
-/** Returns the error of a qualified name (`example.com/name` or `name`), if any. */
+/** Returns what is wrong with a qualified name (`example.com/name` or `name`), if anything. */
 export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split('/');
   const name = parts.at(-1) ?? '';
@@ -177,7 +177,7 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
     : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
 
-/** Removes nulls, which Go omits, except from the schema of a custom resource (null defaults). */
+/** Removes nulls, as Go does, but not from `openAPIV3Schema`, where a default may be null. */
 export function dropNulls(value: Json): Json {
   if (isArray(value)) return value.filter((item) => item !== null).map(dropNulls);
   if (!isObject(value)) return value;

@@ -44,7 +44,7 @@ export interface WriteOptions {
 
 export type Part = 'main' | 'status';
 
-/** Changes objects by the rules of every kind. One turn of the event loop completes each change. */
+/** Creates, updates and deletes objects of all kinds, each within one turn of the event loop. */
 export class ObjectWriter {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
@@ -135,7 +135,7 @@ export class ObjectWriter {
     return stored.object;
   }
 
-  /** Replaces the main resource without status, or the status alone. Server-set metadata remain. */
+  /** Replaces an object except its status, or only the status. `serverFields` keep their values. */
   update(
     resource: ApiResource,
     old: ApiObject,
@@ -157,7 +157,7 @@ export class ObjectWriter {
     return this.store(resource, versioned, options);
   }
 
-  /** Stores an object. Removes a deleted one without finalizers and grace period. */
+  /** Stores an object, or removes it if it is deleted and no finalizer or grace period holds it. */
   store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
     if (options.dryRun === true) return object;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
@@ -203,7 +203,7 @@ export class ObjectWriter {
     if (!isPatch) checkUid(resource, old.metadata, uid);
     const sentVersion = sentText(metadata, 'resourceVersion');
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
-    // As in the API server, a patch's UID changes the field, and a replacement's is a precondition.
+    // As in Kubernetes, the uid of a PUT is a precondition, and that of a patch changes the field.
     if (uid !== '' && uid !== old.metadata.uid)
       throw invalid(resource, name, [invalidValue('metadata.uid', uid, 'field is immutable')]);
   }
@@ -227,8 +227,7 @@ export class ObjectWriter {
 }
 
 /**
- * Checks a complete object before it is stored: metadata, schema and rules of its kind. With `old`,
- * the replaced object, the rules of changes apply too.
+ * Checks metadata, schema and rules of a complete object, and the change from `old` to it.
  * @throws StatusError 422
  */
 export function checkObject(
@@ -255,7 +254,7 @@ export function checkObject(
 const sentText = (metadata: JsonObject | undefined, key: string): string =>
   stringAt(metadata, key) ?? '';
 
-/** @throws StatusError 400 for the metadata of an object with another name */
+/** @throws StatusError 400 if the metadata has another name */
 export function checkName(name: string, metadata: JsonObject): void {
   const sent = stringAt(metadata, 'name');
   if (sent !== undefined && sent !== name)
@@ -282,7 +281,7 @@ export function checkUid(resource: ApiResource, { name, uid }: Meta, sent: strin
     );
 }
 
-/** Removes empty maps and lists of metadata, as the encoder of Go does. */
+/** Removes the given keys, and empty maps and lists, which the encoder of Go omits. */
 const withoutEmpty = (metadata: JsonObject, ...keys: readonly string[]): JsonObject =>
   Object.fromEntries(
     Object.entries(metadata).filter(
@@ -321,7 +320,7 @@ export function scaleOf(object: ApiObject, paths: ScalePaths) {
 
 const maxReplicas = 2_147_483_647;
 
-/** Returns errors of a Scale's replica counts. Kubernetes writes these paths with a leading dot. */
+/** Checks the values at the paths of `scale`. Kubernetes reports the paths with a leading dot. */
 function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldError[] {
   return (scale === undefined ? [] : [scale.spec, scale.status]).flatMap((path) => {
     const replicas = valueAt(object, path);
@@ -334,10 +333,7 @@ function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldE
   });
 }
 
-/**
- * Returns the object with the replicas of a Scale, whose metadata replace those of the object, so
- * that a resourceVersion is a precondition.
- */
+/** Returns the object with a Scale's replicas. A resourceVersion of the Scale is a precondition. */
 export function withScale(object: ApiObject, scale: JsonObject, paths: ScalePaths): JsonObject {
   const replicas = numberAt(scale['spec'], 'replicas') ?? 0;
   const { name, namespace, uid, resourceVersion } = objectAt(scale, 'metadata') ?? {};

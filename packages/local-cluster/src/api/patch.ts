@@ -20,10 +20,7 @@ export const patchTypes = {
   strategic: 'application/strategic-merge-patch+json',
 } as const;
 
-/**
- * Item keys of lists that are not atomic in the OpenAPI of Kubernetes, for built-in kinds and
- * metadata. They depend only on the field's name, except for `ports`.
- */
+/** Merge keys of the lists in built-in kinds, by field name. `mergeKeyOf` handles `ports`. */
 const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],
@@ -43,7 +40,7 @@ const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
   resourceClaims: ['name'],
 };
 
-/** Maximum depth of a body: beyond any useful object, and safe for recursive functions. */
+/** Maximum depth of a body. No useful object is deeper, and recursive functions can handle it. */
 const maxDepth = 1000;
 
 export function parseJson(text: string): Json {
@@ -58,11 +55,7 @@ export function parseJson(text: string): Json {
   }
 }
 
-/**
- * Returns the object after a patch.
- * @throws StatusError 415 for a patch type that the kind does not support, 422 for a JSON patch
- * that does not apply
- */
+/** @throws StatusError 415 for an unsupported `type`, 422 for a JSON patch that does not apply */
 export function patched(
   object: JsonObject,
   type: string,
@@ -90,7 +83,7 @@ function objectIn(text: string): JsonObject {
 
 const maxOperations = 10_000;
 
-/** Kubernetes lets `replace` add absent members, unlike RFC 6902. */
+/** Turns `replace` of an absent member into `add`, as Kubernetes does, unlike RFC 6902. */
 function addedWhereAbsent(operation: Operation, document: unknown): Operation {
   if (operation.op !== 'replace') return operation;
   const keys = operation.path.split('/').slice(1);
@@ -189,7 +182,7 @@ function mergeField(key: string, present: Json | undefined, value: Json): Json {
   return mergeKey === undefined ? withoutDirectives(value) : mergeList(mergeKey, present, value);
 }
 
-/** Returns the first key that items have; ports of containers and services have different keys. */
+/** Returns the merge key of a list. Ports of containers and of services have different keys. */
 const mergeKeyOf = (field: string, items: JsonArray): string | undefined => {
   const has = (key: string) => items.some((item) => isObject(item) && item[key] !== undefined);
   const keys =
@@ -224,7 +217,7 @@ function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): Json
   return result;
 }
 
-/** Sorts a list in the order of the patch. Items that the patch does not name go to the end. */
+/** Sorts a list in the order of the patch. Items that are not in the order go to the end. */
 function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
   const items = result[key];
   if (!isArray(items)) return;

@@ -17,7 +17,7 @@ export interface PlaneRequest {
 export interface PlaneResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text, or a stream of texts (watch) or bytes (log) that a reader ends by `return`. */
+  /** A text, or a stream of texts (watch) or bytes (log), ended by `return` of its iterator. */
   readonly body: string | WatchStream | AsyncIterable<Uint8Array>;
 }
 
@@ -42,7 +42,7 @@ export function parseResourcePath(path: string): ResourcePath | undefined {
   const [group = '', version = '', ...rest] = core ? ['', ...parts.slice(1)] : parts.slice(1);
   if (rest.length === 0) return undefined;
   const [first, namespace, plural, name, subresource] = rest;
-  // A namespace is itself an object with subresources.
+  // In `/namespaces/x/status`, the namespace is the object, and `status` its subresource.
   if (
     first === 'namespaces' &&
     namespace !== undefined &&
@@ -84,7 +84,7 @@ export function errorResponse(error: StatusError): PlaneResponse {
     : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfter) } };
 }
 
-/** Body of a completed deletion for kinds whose object is not returned. */
+/** Response to a completed deletion, for kinds whose deleted object is not returned. */
 export const deletedStatus = (resource: ApiResource, { name, uid }: Meta) => ({
   kind: 'Status',
   apiVersion: 'v1',

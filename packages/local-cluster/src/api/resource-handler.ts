@@ -181,7 +181,7 @@ export function patch(scope: ResourceRequest): PlaneResponse {
 const deleteBody = (scope: ResourceRequest): Json =>
   scope.request.body === undefined || scope.request.body.trim() === '' ? {} : bodyOf(scope);
 
-/** Kinds for which the server answers a completed deletion with the object. */
+/** Kinds for which the API server answers a completed deletion with the deleted object. */
 const returnDeleted: ReadonlySet<string> = new Set([
   '/pods',
   '/persistentvolumeclaims',

@@ -124,7 +124,7 @@ function resourceResponse(
     : { ...response, headers: { ...response.headers, warning: warnings.map(warning).join(', ') } };
 }
 
-/** Unknown kinds of served groups get a Status, other paths the plain text of Kubernetes. */
+/** As in Kubernetes, unknown kinds of a served group get a Status, other paths a plain text. */
 function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePath): PlaneResponse {
   const served = registry
     .all()
@@ -135,10 +135,10 @@ function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePat
   return textResponse(404, '404 page not found\n');
 }
 
-/** Whether the path fits the kind: only objects of namespaced kinds are in a namespace. */
+/** Whether the path fits the kind: namespaced objects have a namespace, and other kinds do not. */
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 
-/** Formats a warning (RFC 7234 §5.5) as Kubernetes does, with `?` for other characters. */
+/** Formats a warning (RFC 7234 §5.5) as Kubernetes does, with `?` for all but printable ASCII. */
 const warning = (text: string): string =>
   `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;

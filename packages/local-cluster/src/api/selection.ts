@@ -117,7 +117,7 @@ function fieldMatcher(
 
 export interface Selection {
   readonly namespace: string | undefined;
-  /** Name of the only object that a field selector permits. The name makes a search unnecessary. */
+  /** The only name that the path or the field selector permits, if any. */
   readonly name: string | undefined;
   matches(object: ApiObject): boolean;
 }
@@ -145,7 +145,7 @@ export function selectionOf(
 
 export interface SelectedEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** `left`: the object still exists but no longer matches the selection. */
+  /** `left`: the object still exists, but the new state does not match the selection. */
   readonly state: 'after' | 'left';
 }
 
@@ -203,7 +203,7 @@ interface Source {
   readonly items: Iterable<Stored>;
 }
 
-/** Returns objects of the current state, or the rest of a continued list. */
+/** Returns objects of the current state, or the rest of the list that `continue` names. */
 function sourceOf(
   store: ObjectStore,
   { resource, selection: { namespace }, query }: ListRequest,
@@ -223,7 +223,7 @@ function sourceOf(
   return { version: store.revision, items: store.list(resource.key, namespace) };
 }
 
-/** Returns one page of a list. All pages of a list show the same version. */
+/** Returns one page of a list. All pages of a list show the state of the same version. */
 export function listPage(
   store: ObjectStore,
   request: ListRequest,

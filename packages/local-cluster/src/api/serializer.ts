@@ -69,7 +69,7 @@ const definitionsOf = (resource: ApiResource) =>
     priority,
   }));
 
-/** Returns a `meta.k8s.io/v1 Table` for `kubectl get`. A watch has `headers` once, at first. */
+/** Returns a `meta.k8s.io/v1 Table`. Only the first table of a watch has column definitions. */
 function tableOf(
   objects: readonly ApiObject[],
   resource: ApiResource,
@@ -98,13 +98,13 @@ export interface ListMeta {
   readonly remainingItemCount?: number;
 }
 
-/** Encodes objects. Encodings with the same key produce the same text. */
+/** Encodes objects. For a resource, serializers with the same `key` produce the same text. */
 export interface Serializer {
   readonly key: string;
   readonly contentType: string;
   object(object: ApiObject): string;
   list(items: readonly Stored[], metadata: ListMeta): string;
-  /** Encodes one object of a watch. `first` is true for the first object of a watcher. */
+  /** Encodes an object of a watch. `json`: its stored text. `first`: a watcher's first object. */
   event(object: ApiObject, json: string | undefined, watcher: { readonly first: boolean }): string;
 }
 

@@ -90,7 +90,7 @@ export const conflict = objectError(
   ) => `Operation cannot be fulfilled on ${object}: ${why}`,
 );
 
-/** Error of a deletion with failed preconditions. Kubernetes names the kind, not the plural. */
+/** Error of a failed precondition of a deletion. Its message names the kind, not the plural. */
 export const deletionConflict = (subject: Subject, name: string, why: string): StatusError =>
   conflict({ ...subject, plural: subject.kind }, name, why);
 

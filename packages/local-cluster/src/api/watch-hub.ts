@@ -24,7 +24,7 @@ export interface WatchRequest {
 interface Options {
   readonly store: ObjectStore;
   readonly clock: Clock;
-  /** Maximum unread lines. A watcher with more is closed. */
+  /** Maximum unread lines of a watcher. The hub closes a watcher that has more. */
   readonly maxLines: number;
 }
 
@@ -39,7 +39,7 @@ interface Watcher {
 
 const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`;
 
-/** Sends changes to the watchers of a kind. Watchers with the same encoding share its text. */
+/** Sends changes to watchers. Watchers with the same encoding share the text of a change. */
 export class WatchHub {
   readonly #options: Options;
   readonly #watchers = new Map<string, Set<Watcher>>();
@@ -92,7 +92,7 @@ export class WatchHub {
       lines.push(line('ADDED', serializer.event(object, json, watcher)));
       watcher.first = false;
     }
-    // The current state is one text, because it must not count as backlog.
+    // The current state is pushed as one text, so that it counts as one line of `maxLines`.
     if (lines.length > 0) watcher.stream.push(lines.join(''));
     if (markInitial) this.#bookmark(watcher, { 'k8s.io/initial-events-end': 'true' });
   }
@@ -121,7 +121,7 @@ export class WatchHub {
     for (const watcher of watchers) this.#offer(watcher, change, texts);
   }
 
-  /** `texts` has the serialized forms of the change that earlier watchers needed. */
+  /** `texts` caches the lines of this change, because many watchers get the same line. */
   #offer(watcher: Watcher, change: Change, texts: Map<string, string>): void {
     if (change.version <= watcher.version) return;
     watcher.version = change.version;
@@ -133,7 +133,7 @@ export class WatchHub {
     if (text === undefined) {
       const object =
         event.state === 'left' && change.before !== undefined
-          ? // A watcher gets an object that leaves its selection in the last matching state.
+          ? // The object does not match any more: the watcher gets the last state that matched.
             withMeta(change.before.object, { resourceVersion: String(change.version) })
           : change.after.object;
       text = line(
@@ -161,7 +161,7 @@ export class WatchHub {
     );
   }
 
-  /** Starts the bookmark timer while any watcher requests bookmarks. */
+  /** Runs the bookmark timer while any watcher requests bookmarks. */
   #scheduleBookmarks(): void {
     if (this.#bookmarkTimer !== undefined) return;
     const wanting = [...this.#watchers.values()]

@@ -73,9 +73,7 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
     .find((version) => version === 'v2' || version === 'v2beta1');
 }
 
-/**
- * Answers the paths of aggregated discovery; undefined for any other path. @throws StatusError 406
- */
+/** Answers aggregated discovery (`/api`, `/apis`), or returns undefined. @throws StatusError 406 */
 export function discoveryResponse(
   path: string,
   accept: string | undefined,
@@ -97,7 +95,7 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-/** Returns a kind's schema name. Built-in kinds follow their Go packages, as in Kubernetes. */
+/** Returns a kind's schema name. As in Kubernetes, built-in kinds are named by Go packages. */
 const componentName = ({ group, version, kind, model }: ApiResource): string =>
   model !== undefined && group !== 'apiextensions.k8s.io'
     ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`
@@ -165,7 +163,7 @@ const writeParameters = [
   ),
 ];
 
-/** Returns the paths by which kubectl explains a kind, and detects server-side validation. */
+/** Returns the paths that `kubectl explain` and kubectl's check for server-side validation read. */
 function pathsOf(resource: ApiResource): Record<string, unknown> {
   const base =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
@@ -204,7 +202,7 @@ interface Documents {
   readonly index: string;
 }
 
-/** OpenAPI v3 documents of every group. A change of the kinds rebuilds them. */
+/** OpenAPI v3 documents of every group, which are built again after the served kinds change. */
 export class OpenApi {
   readonly #registry: Registry;
   #documents: Documents | undefined;
@@ -213,7 +211,7 @@ export class OpenApi {
     this.#registry = registry;
   }
 
-  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
+  /** Answers `/openapi/v3` and the paths below it; undefined for any other path. */
   respond(path: string): PlaneResponse | undefined {
     if (path === '/openapi/v2') throw noSuchResource();
     if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 
 /**
  * A self-signed X.509 certificate (RFC 5280) for 127.0.0.1 and localhost. kubectl sends its token
- * only over TLS, and clients trust exactly this certificate, so no authority is needed.
+ * only over TLS. Clients trust exactly this certificate, so no certificate authority is needed.
  */
 export interface Certificate {
   readonly cert: string;
@@ -46,7 +46,7 @@ function time(date: Date): Buffer {
 const dnsName = (name: string): Buffer => encoded(0x82, Buffer.from(name));
 const ipAddress = (...address: readonly number[]): Buffer => encoded(0x87, Buffer.from(address));
 
-/** Basic constraints (an authority) and subject alternative names (the server's addresses). */
+/** Basic constraints (a CA) and subject alternative names (the addresses of the server). */
 const extensions = explicit(
   3,
   sequence(
@@ -60,7 +60,7 @@ const pem = (der: Buffer): string =>
 
 export function createCertificate({ nowMs }: { readonly nowMs: number }): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
-  // The certificate is valid from an hour ago, since clocks of clients may be behind.
+  // The certificate is valid from an hour ago, because the clocks of clients may be behind.
   const from = new Date(nowMs - 3_600_000);
   const to = new Date(nowMs);
   to.setUTCFullYear(to.getUTCFullYear() + years);

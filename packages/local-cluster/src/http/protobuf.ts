@@ -2,10 +2,10 @@ import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
 import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
- * Decoder for the requests that kubectl and Helm send as protobuf without a fallback to JSON:
- * `kubectl create` of the small kinds, and the Secrets of releases. A message is an envelope
- * (`runtime.Unknown`, after four magic bytes) around one of the types below, with the field numbers
- * of Kubernetes' .proto files.
+ * Type of the requests that kubectl and Helm send as protobuf without a fallback to JSON: `kubectl
+ * create` of the small kinds, and the Secrets of Helm releases. A body is an envelope
+ * (`runtime.Unknown`, after four magic bytes) around one of `types`, with the field numbers of
+ * Kubernetes' .proto files.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
@@ -55,7 +55,7 @@ const deleteOptions = message({
   4: ['propagationPolicy', 'string'],
   5: ['dryRun', { list: 'string' }],
 });
-/** Message types by kind. No two served groups have a kind of the same name here. */
+/** Message types by kind. Each of these kinds is the only one of its name in all groups. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
   ConfigMap: message({
@@ -130,7 +130,7 @@ function* rawFields(bytes: Buffer): Generator<RawField> {
 const buffer = (value: bigint | Buffer): Buffer =>
   typeof value === 'bigint' ? Buffer.alloc(0) : value;
 
-/** Returns the value of a field; `present` is the value that earlier parts of the field gave. */
+/** Returns a field's value. A list or map arrives in parts: `present` has the earlier ones. */
 function valueOf(raw: bigint | Buffer, type: FieldType, present: Json | undefined): Json {
   switch (type) {
     case 'string':
@@ -159,17 +159,14 @@ function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
   for (const { number, value } of rawFields(bytes)) {
     const [name, type] = fields[number] ?? [];
     if (name === undefined || type === undefined) continue;
-    // Go writes unset strings too.
+    // Go also encodes unset strings, as empty ones.
     if (type !== 'string' || buffer(value).length > 0)
       entries.set(name, valueOf(value, type, entries.get(name)));
   }
   return Object.fromEntries(entries);
 }
 
-/**
- * Converts a protobuf body to JSON.
- * @throws StatusError 415 for a kind without a message type
- */
+/** Converts a protobuf body to JSON. @throws StatusError 415 for a kind without a message type */
 export function jsonOfProtobuf(bytes: Buffer): string {
   if (!bytes.subarray(0, 4).equals(magic))
     throw badRequest('the body is not in the protobuf form of Kubernetes');

@@ -16,8 +16,8 @@ import { createCertificate, type Certificate } from './credentials.ts';
 import { jsonOfProtobuf, protobufType } from './protobuf.ts';
 
 /**
- * Sends a stream chunk by chunk, as fast as the client reads. A client that reads nothing for
- * `stalledMs` loses its connection, because the server would otherwise buffer the unread data.
+ * Sends a stream chunk by chunk, as fast as the client reads. If the client reads nothing for
+ * `stalledMs`, the server closes the connection instead of buffering the unread data.
  */
 async function sendStream(
   response: ServerResponse,
@@ -42,7 +42,7 @@ async function sendStream(
     }
     response.end();
   } catch (error) {
-    // The wait for the client was aborted, and the connection can carry no error message.
+    // The headers were sent already, so the response can't report the error.
     response.destroy();
     if (!signal.aborted) throw error;
   } finally {
@@ -51,10 +51,7 @@ async function sendStream(
   }
 }
 
-/**
- * Reads the body.
- * @throws StatusError 413 when the body exceeds the limit; the rest then remains unread
- */
+/** @throws StatusError 413 when the body exceeds `maxBytes`; the rest then remains unread */
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes)
     throw tooLarge(`limit is ${maxBytes}`);
@@ -76,9 +73,9 @@ export interface ApiServerOptions {
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
-  /** Certificate that the caller keeps over restarts for kubeconfigs; default: a new one. */
+  /** Certificate, which a caller keeps over restarts for its kubeconfigs. Default: a new one. */
   readonly certificate?: Certificate;
-  /** Maximum time for a watcher to read sent data, after which it is closed; default 30 s. */
+  /** A watch or log is closed when its client has read nothing for this time; default 30 s. */
   readonly stalledMs?: number;
 }
 
@@ -89,7 +86,7 @@ export interface ApiServer {
   readonly secureUrl: string;
   /** Certificate of `secureUrl` in PEM. */
   readonly ca: string;
-  /** Ends watches, waits for pending requests, and frees the port. The plane stays open. */
+  /** Ends watches, waits for pending requests, and frees the port. `plane` stays open. */
   close(): Promise<void>;
 }
 
@@ -162,7 +159,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     }
     response.writeHead(status, headers);
     await sendStream(response, body, { signal, stalledMs });
-    // The header announced a persistent connection, so the server closes the socket.
+    // The headers, sent before the shutdown, kept the connection open: the socket is closed here.
     if (closing.signal.aborted) request.socket.end();
   }
 
@@ -184,7 +181,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     socket.once('close', () => sockets.delete(socket));
     handOver(socket, plain, secure);
   });
-  // Both servers get their connections from the server above, and their timers start here.
+  // Both servers get their connections from `handOver`. 'listening' starts their timers.
   plain.emit('listening');
   secure.emit('listening');
   server.listen(port, host);
@@ -222,7 +219,7 @@ function handOver(socket: Socket, plain: EventEmitter, secure: EventEmitter): vo
     socket.removeAllListeners('timeout');
     socket.unshift(first);
     (first[0] === handshake ? secure : plain).emit('connection', socket);
-    // The parser is attached in this turn and reads from the next turn on.
+    // The event attaches the parser in this turn of the event loop. Data may follow in the next.
     process.nextTick(() => socket.resume());
   });
 }

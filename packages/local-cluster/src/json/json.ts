@@ -72,7 +72,7 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
   return result;
 }
 
-/** Assigns a key of a client, so that `__proto__` becomes an ordinary key. */
+/** Sets a key that a client has sent: `__proto__` becomes an ordinary key. */
 export function setOwn(
   target: Record<string, Json | undefined>,
   key: string,

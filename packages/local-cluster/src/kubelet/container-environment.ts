@@ -14,7 +14,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { pathSegment, type NodeFolder } from './node.ts';
 
-/** The container's spec cannot be started: CreateContainerConfigError. */
+/** The container can't be started because of its spec; reported as CreateContainerConfigError. */
 export class ContainerConfigError extends Error {
   override readonly name = 'ContainerConfigError';
 }
@@ -26,7 +26,7 @@ type DataReader = (
   reference: { readonly name?: string; readonly optional?: boolean },
 ) => Promise<ReadonlyMap<string, Buffer>>;
 
-/** Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, unknown names stay. */
+/** Expands `$(NAME)` as Kubernetes does: `$$` becomes `$`, and unknown names remain as they are. */
 export const expand = (text: string, variables: Readonly<Variables>): string =>
   text.replace(/\$(?:\$|\(([^()]*)\))/g, (written: string, name: string | undefined) =>
     name === undefined
@@ -36,7 +36,7 @@ export const expand = (text: string, variables: Readonly<Variables>): string =>
         : written,
   );
 
-/** Returns the value of a fieldRef; undefined for fields that the downward API lacks. */
+/** Returns the value of a fieldRef; undefined for a field that is not supported. */
 export function fieldOf(
   pod: Pod,
   path: string,
@@ -68,7 +68,7 @@ export function fieldOf(
   }
 }
 
-/** Returns a container's environment in the spec: envFrom, then env, which takes precedence. */
+/** Returns the variables in the spec of a container: envFrom, then env, which takes precedence. */
 export async function specifiedEnvironment(
   pod: Pod,
   container: Container,
@@ -126,7 +126,7 @@ async function valueOf(
   );
 }
 
-/** Throws `ContainerConfigError` if a required object does not exist. */
+/** Returns the decoded data. Throws `ContainerConfigError` if a required object does not exist. */
 export async function dataOf(
   client: KubeClient,
   namespace: string,
@@ -159,9 +159,9 @@ const trimmed = (path: string): string => posix.normalize(path).replace(/(?<=.)\
 
 /**
  * Translates a path below a mount into a path of this machine; other values remain unchanged.
- * Processes have no mount namespace here, so this translation makes `/workspace/x` in the spec of a
- * pod refer to the volume. The longest mount path takes precedence, and only whole path segments
- * match.
+ * Containers have no mount namespace here, so `/workspace/x` in the spec of a pod has to become a
+ * path in the folder of the volume. The longest mount path takes precedence, and only whole path
+ * segments match.
  */
 export function translatePath(value: string, mounts: readonly Mount[]): string {
   const mount = mounts
@@ -175,13 +175,13 @@ export function translatePath(value: string, mounts: readonly Mount[]): string {
     : `${mount.folder}${value.slice(mount.mountPath === '/' ? 0 : mount.mountPath.length)}`;
 }
 
-/** Translates like `translatePath`, and also the value of an option: `--data=/workspace`. */
+/** Translates a path, also as the value of an option: `--data=/workspace`. */
 export function translateArgument(value: string, mounts: readonly Mount[]): string {
   const option = /^--?[A-Za-z0-9][\w.-]*=/.exec(value)?.[0] ?? '';
   return option + translatePath(value.slice(option.length), mounts);
 }
 
-/** Returns the working directory: a mounted folder, or a pod folder in place of the image's. */
+/** Returns the working directory: in the folder of a volume, or else in the folder of the pod. */
 export function workingDirOf(
   container: Container,
   mounts: readonly Mount[],

@@ -5,7 +5,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { PodLogOptions } from '../api/pod-logs.ts';
 
-/** Returns where the last `lines` lines start in each file: at its end if it has none of them. */
+/** Returns for each file the offset at which its part of the last `lines` lines starts. */
 async function startsOfTail(
   files: readonly string[],
   lines = Infinity,
@@ -15,7 +15,7 @@ async function startsOfTail(
   for (const file of files.toReversed()) {
     const content = await readFile(file);
     let start = content.length;
-    // A newline directly before the start ends the last line and starts no other.
+    // The search starts before the newline that ends the line to be found.
     for (; missing > 0 && start > 0; missing -= 1)
       start = start < 2 ? 0 : content.lastIndexOf(0x0a, start - 2) + 1;
     starts.unshift(start);
@@ -26,9 +26,9 @@ async function startsOfTail(
 const older = (path: string): string => `${path}.1`;
 
 /**
- * The log of one container. Every run starts a new file; the previous run's file stays readable. A
- * file that has reached `maxBytes` is rotated, and the older rotated part is dropped. When the disk
- * rejects writes, lines are lost and the container continues.
+ * The log of one container. Every run starts a new file, and the file of the previous run stays
+ * readable. A file that has reached `maxBytes` is rotated, and the part that was rotated before is
+ * dropped. When the disk rejects writes, lines are lost and the container continues.
  */
 export class ContainerLog {
   readonly #path: string;
@@ -57,7 +57,7 @@ export class ContainerLog {
     mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
   }
 
-  /** Moves the log of the current run aside and starts a new one. */
+  /** Keeps the log of the last run as the previous one, and starts a new log. */
   begin(): Promise<void> {
     return this.#inTurn(async () => {
       await rm(older(this.#previousPath), { force: true });
@@ -72,7 +72,7 @@ export class ContainerLog {
   write(chunk: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       if (!this.#running) return;
-      // After a rotation that failed to open the next file, no file is open.
+      // If a rotation could not open the next file, no file is open.
       this.#file ??= await open(this.#path, 'a', 0o600);
       if (this.#size > 0 && this.#size + chunk.byteLength > this.#maxBytes) {
         await this.#file.close();
@@ -87,7 +87,7 @@ export class ContainerLog {
     });
   }
 
-  /** Ends the log of the run, and with it the reads of followers. */
+  /** Ends the log of the run, and with it every read with `follow`. */
   end(): Promise<void> {
     return this.#inTurn(async () => {
       this.#running = false;
@@ -123,7 +123,7 @@ export class ContainerLog {
     const buffer = Buffer.alloc(64 * 1024);
     await using file = await open(this.#path, 'r');
     for (let position = start; !signal.aborted;) {
-      // The state is read before the file, so the next iteration reads everything written later.
+      // `isOver` and `version` are read before the file, so that no later write is missed.
       const isOver = !this.#running || this.#rotations !== rotations;
       const version = this.#version;
       const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
@@ -138,7 +138,7 @@ export class ContainerLog {
     }
   }
 
-  /** Runs writes one after the other. A failure is logged once until a write succeeds. */
+  /** Runs writes one after the other. Logs a failure only if the write before it has succeeded. */
   #inTurn(task: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(task).then(
       () => {

@@ -58,7 +58,7 @@ export type ContainerState =
     }
   | { readonly kind: 'terminated'; readonly run: Terminated; readonly finishedAtMs: number };
 
-/** State of a pod's container on this node. Milliseconds are of the monotonic clock. */
+/** State of a pod's container on this node. Times in milliseconds are of the monotonic clock. */
 export interface ContainerRecord {
   readonly name: string;
   readonly state: ContainerState;
@@ -78,7 +78,7 @@ export const Waiting = {
   errImagePull: 'ErrImagePull',
   imagePullBackOff: 'ImagePullBackOff',
   crashLoopBackOff: 'CrashLoopBackOff',
-  /** The node stopped gracefully. Its next start runs the container whatever the restart policy. */
+  /** The node was stopped. The next start runs the container again, whatever its restart policy. */
   nodeStopped: 'NodeStopped',
 } as const;
 

@@ -38,8 +38,8 @@ const inheritedVariables = ['PATH', 'LANG', 'TZ'] as const;
 
 /**
  * Converts a container of a spec into a process of this machine, and creates its folders. The
- * environment consists of a few inherited variables, those of the pod (HOSTNAME, HOME, TMPDIR,
- * POD_IP, HOST), of the image, and of the spec; later ones take precedence. Mount paths are
+ * environment consists of a few variables of this process, those of the pod (HOSTNAME, HOME,
+ * TMPDIR, POD_IP, HOST), of the image, and of the spec; later ones take precedence. Mount paths are
  * translated in the working directory, arguments and values. Throws `UnknownImageError` and
  * `ContainerConfigError`.
  */
@@ -106,7 +106,7 @@ export async function launchOf(
 }
 
 export interface ContainerRunOptions {
-  /** Unique id of the run and of every process that the run starts. */
+  /** Unique id of the run, which every process of the run has in its environment. */
   readonly runId: string;
   readonly container: Container;
   readonly launch: Launch;

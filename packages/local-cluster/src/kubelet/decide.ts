@@ -11,7 +11,7 @@ import {
 
 export interface Plan {
   readonly start: readonly string[];
-  /** Reasons and messages of waiting containers that differ from their records. */
+  /** Reasons and messages to report for terminated containers during their back-off. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
   /** Delay until the next back-off ends; undefined when none is pending. */
   readonly nextInMs?: number;
@@ -51,8 +51,8 @@ function verdictOn(
 }
 
 /**
- * Returns a kubelet's next steps for a pod: init containers run one after the other, then all other
- * containers together. Each container restarts after its back-off, by the pod's restart policy.
+ * Returns what a kubelet does next for a pod: init containers run one after the other, then all
+ * other containers together. Each container restarts after its back-off, by the restart policy.
  */
 export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   const start: string[] = [];

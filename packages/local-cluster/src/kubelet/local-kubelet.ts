@@ -51,9 +51,9 @@ interface Running {
  * rebuilt: after `kill -9`, the next `start` ends the processes of the previous one and runs the
  * pods that still exist.
  *
- * Processes are not isolated: they run as this user, see its files, and are separated by convention
- * only. Sidecars, probes other than httpGet, resource limits, lifecycle hooks, security contexts,
- * host paths, ephemeral containers and readiness gates are not supported. A pod whose server binds
+ * Processes are not isolated: they run as this user and have access to its files. Sidecars, probes
+ * other than httpGet and tcpSocket, resource limits, lifecycle hooks, security contexts, host
+ * paths, ephemeral containers and readiness gates are not supported. A pod whose server binds
  * 0.0.0.0 takes the port from every other pod; the variable HOST contains the address to bind.
  */
 export class LocalKubelet {

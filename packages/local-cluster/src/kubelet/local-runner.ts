@@ -6,7 +6,7 @@ import { type Clock, sleep } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './options.ts';
 
-/** Environment variables of every process of a node: the ids of the node and the run. */
+/** Environment variables of every process: the id of the node, and the id of the run. */
 const nodeMarker = 'CONVERSATION_OPERATOR_NODE';
 const runMarker = 'CONVERSATION_OPERATOR_RUN';
 
@@ -75,8 +75,8 @@ interface KillRequest {
 }
 
 /**
- * Sorts by start time, so parents precede children, which may have lower pids: otherwise a shell
- * whose child is killed first would continue with its next command.
+ * Sorts by start time, so that parents precede their children, even if these have lower pids: a
+ * shell whose child is killed first would continue with its next command.
  */
 export const parentsFirst = (entries: readonly ProcessEntry[]): readonly ProcessEntry[] =>
   entries.toSorted((one, other) => one.startTicks - other.startTicks || one.pid - other.pid);
@@ -85,9 +85,9 @@ const pauseMs = 20;
 const chunkSize = 64;
 
 /**
- * Kills processes by their properties, not by an earlier pid: each process is read again and killed
- * in the same turn of the event loop, so that another process that has received the pid is safe.
- * Concurrent calls share their passes over /proc.
+ * Kills the processes that match a condition. Each process is read again and killed in the same
+ * turn of the event loop, so that another process that has received its pid survives. Concurrent
+ * calls share their passes over /proc.
  */
 class ProcessTable {
   readonly #clock: Clock;
@@ -98,7 +98,7 @@ class ProcessTable {
     this.#clock = options.clock;
   }
 
-  /** Sends SIGKILL until two consecutive passes find no process. An aborted signal rejects. */
+  /** Sends SIGKILL until two passes in succession find no process. Rejects on an aborted signal. */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const request: KillRequest = { matches, done: resolve, emptyPasses: 0 };
@@ -147,7 +147,7 @@ class ProcessTable {
     return found;
   }
 
-  /** Whether the next pass has to check the process again. */
+  /** Returns whether the next pass has to check the process again. */
   #kill(pid: number): boolean {
     try {
       process.kill(pid, 'SIGKILL');
@@ -159,7 +159,7 @@ class ProcessTable {
   }
 }
 
-/** Maximum wait for output after a run, whose pipe an escaped process may keep open. */
+/** Maximum wait for the end of output after a run. An escaped process may keep the pipe open. */
 const drainMs = 1000;
 const recoverTimeoutMs = 30_000;
 
@@ -171,9 +171,9 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
 
 /**
  * Runs processes of this machine, each in its own session. A run consists of the processes of its
- * session and of those with its marker in their environment. A process that both starts another
- * session and clears its environment escapes, as does one that has cleared its environment and is
- * alone in its session after a crash of this process.
+ * session and of those with the id of the run in their environment. A process escapes when it both
+ * starts another session and clears its environment. After a crash of this process, a process that
+ * has cleared its environment and is alone in its session escapes too.
  */
 export class LocalRunner implements ProcessRunner {
   readonly #options: Options;
@@ -303,6 +303,6 @@ async function pump(
   try {
     for await (const chunk of stream) await output(chunk as Uint8Array);
   } catch {
-    // The stream was destroyed because another process held the pipe open. The data are complete.
+    // The stream was destroyed after `drainMs`, when all output of the run had arrived.
   }
 }

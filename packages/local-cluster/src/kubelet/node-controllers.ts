@@ -23,7 +23,7 @@ export const needsScheduling = ({ spec, metadata }: Pod): boolean =>
   (spec?.schedulerName ?? 'default-scheduler') === 'default-scheduler' &&
   (spec?.schedulingGates ?? []).length === 0;
 
-/** Returns the scheduler's message for a pod that does not fit the node, if any. */
+/** Returns the scheduler's message for a pod that does not fit the node; undefined if it fits. */
 export function unschedulableMessage(
   pod: Pod,
   labels: Readonly<Record<string, string>>,
@@ -44,7 +44,7 @@ export function unschedulableMessage(
   return undefined;
 }
 
-/** Binds pods to this node once their claims are bound, or reports why not. */
+/** Binds pods to this node once their claims are bound, or reports why a pod can't be bound. */
 export function createScheduler(options: {
   readonly settings: NodeSettings;
   readonly pods: Store<Pod>;
@@ -110,7 +110,7 @@ export function createScheduler(options: {
 
 export const byUid = 'uid';
 
-/** Request for a claim's folder by uid. Requests for claims, unlike this one, have a namespace. */
+/** Request for the folder of the claim with this uid. A request for a claim has a namespace. */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
 interface Options {
@@ -137,7 +137,7 @@ export class VolumeProvisioner {
     });
   }
 
-  /** Checks all folders: claims may be gone since the node ran. The store must have synced. */
+  /** Checks all folders, as claims may have been deleted in between. `claims` must have synced. */
   async sweep(): Promise<void> {
     for (const name of await readdir(this.#options.folder.volumes))
       this.controller.enqueue(folderRequest(name));
@@ -147,7 +147,7 @@ export class VolumeProvisioner {
     const claim = this.#options.claims.get(namespace, name);
     if (claim === undefined || !isLive(claim) || claim.status?.phase === 'Bound') return undefined;
     await mkdir(this.#options.folder.volume(claim.metadata.uid), { recursive: true, mode: 0o700 });
-    // The watch reports a change, and the claim is reconciled again.
+    // If the claim has changed, the watch reports the change and the claim is reconciled again.
     await unlessChanged(this.#named(claim).then((named) => this.#bind(named)));
     return undefined;
   }

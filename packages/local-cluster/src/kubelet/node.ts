@@ -90,13 +90,13 @@ export interface Reservation {
   release(): Promise<void>;
 }
 
-/** Returns an address of 127.64.0.0/10 without octets of network or broadcast addresses. */
+/** Returns a random address of 127.64.0.0/10 whose last two octets are neither 0 nor 255. */
 export function loopbackAddress(random: () => number): string {
   const octet = (from: number, count: number) => from + Math.floor(random() * count);
   return `127.${octet(64, 64)}.${octet(1, 254)}.${octet(1, 254)}`;
 }
 
-/** Listens only to reserve a name. Connections are closed. */
+/** Listens only to reserve the address or path, and closes every connection. */
 export const listen = (options: ListenOptions): Promise<Server> =>
   new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
@@ -110,9 +110,9 @@ export const closed = (server: Server): Promise<void> =>
 const maxAttempts = 50;
 
 /**
- * Addresses for pods. This process reserves an address by listening on a fixed port of it: no two
- * nodes of the machine can reserve the same address, and the kernel releases the address when the
- * process ends, even when it is killed.
+ * Addresses for pods. This process reserves an address by listening on a fixed port of the address:
+ * no two nodes of the machine can reserve the same address, and the kernel releases the address
+ * when the process ends, even when it is killed.
  */
 export class AddressPool {
   readonly #random: () => number;
@@ -123,7 +123,7 @@ export class AddressPool {
     this.#port = options.port;
   }
 
-  /** Reserves an address, `preferred` if free. Throws if loopback needs aliases, as on macOS. */
+  /** Reserves an address, `preferred` if free. Throws where only 127.0.0.1 is usable (macOS). */
   async reserve(preferred?: string): Promise<Reservation> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const address =
@@ -193,7 +193,7 @@ export class NodeFolder {
     const present = await readFile(path, 'utf8').catch(() => '');
     if (/^[0-9a-f-]{36}$/.test(present)) return present;
     const id = randomUUID();
-    // The rename is atomic: a truncated id would not match the markers of running processes.
+    // The rename is atomic, because a node with a truncated id would not find its processes.
     await writeFile(`${path}.new`, id, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return id;
@@ -201,9 +201,9 @@ export class NodeFolder {
 }
 
 /**
- * Prevents a second node on the same folder, which would end the processes of this one. The lock is
- * a name in Linux's abstract socket namespace, which the kernel releases when the process ends,
- * even when it is killed. Resolves to the function that releases the lock.
+ * Prevents a second node on the same folder, because it would end the processes of the first. The
+ * lock is a name in Linux's abstract socket namespace, which the kernel releases when the process
+ * ends, even when it is killed. Resolves to the function that releases the lock.
  */
 export async function lockNode(nodeId: string): Promise<() => Promise<void>> {
   const path = `\0conversation-operator-node/${nodeId}`;

@@ -9,9 +9,9 @@ export interface ProcessRequest {
   /** Complete environment; nothing else is inherited. */
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
-  /** Unique id that every process of the run carries. */
+  /** Unique id of the run, which every process of the run has in its environment. */
   readonly runId: string;
-  /** Gets the output in order, the next chunk once the promise has resolved. Never rejects. */
+  /** Called with the output in order, one chunk after the other. The promise never rejects. */
   readonly output: (chunk: Uint8Array) => Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export interface ProcessExit {
 
 /** A process and all processes that it has started. */
 export interface RunningProcess {
-  /** Resolves when the process and all that it started have ended, after their output. */
+  /** Resolves when all these processes have ended and `output` has received everything. */
   readonly exited: Promise<ProcessExit>;
   /** Sends SIGTERM to the process group. */
   terminate(): void;
@@ -31,17 +31,17 @@ export interface RunningProcess {
 }
 
 export interface ProcessRunner {
-  /** Ends the processes of an earlier process of this node. Resolves when none remains. */
+  /** Kills the processes that an earlier run of this node has left. Resolves when none remains. */
   recover(): Promise<void>;
   /** Rejects with the system's error if the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;
-  /** Releases the runner. No calls may follow. */
+  /** Kills all processes of the node. No calls may follow. */
   close(): Promise<void>;
 }
 
 /** Program that runs in place of an image, because the node pulls no images. */
 export interface ImageProgram {
-  /** Command in place of the image's entry point. Its first element is a path or in PATH. */
+  /** Command in place of the image's entry point. Its first element is a path or found in PATH. */
   readonly command: readonly string[];
   /** Environment of the image. Variables of the pod take precedence. */
   readonly env?: Readonly<Record<string, string>>;
@@ -80,7 +80,7 @@ export interface LocalKubeletOptions extends RuntimeOptions {
   readonly maxLogBytes?: number;
   /** Port on which this process listens to reserve the address of a pod; default 10250. */
   readonly reservationPort?: number;
-  /** Runner of processes; the default runs processes of this machine. */
+  /** Default: a `LocalRunner`, which runs processes of this machine. */
   readonly runner?: ProcessRunner;
 }
 

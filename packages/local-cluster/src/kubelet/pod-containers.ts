@@ -50,7 +50,7 @@ export class PodContainers {
   readonly #ends = new Set<Promise<void>>();
   readonly #logs = new Map<string, ContainerLog>();
   readonly #claimUids = new Set<string>();
-  /** Back-off of containers that could not be prepared. */
+  /** Back-off of containers for which `launchOf` has failed. */
   readonly #preparationBackOffs = new Map<string, BackOff>();
   #stopping = false;
 
@@ -83,7 +83,7 @@ export class PodContainers {
     return this.#logs.get(name);
   }
 
-  /** Starts a container. A failure is recorded. */
+  /** Starts a container, or records why the container can't be started. */
   async start(name: string, podIP: string): Promise<void> {
     const container = containersOf(this.pod).find((candidate) => candidate.name === name);
     if (container === undefined) return;
@@ -134,7 +134,7 @@ export class PodContainers {
     return (seconds ?? defaultGraceSeconds) * 1000;
   }
 
-  /** Records why a container was not started (its spec, or a dependency), and retries. */
+  /** Records why a container could not be prepared, and the time of the next attempt. */
   #onPreparationFailure(name: string, error: unknown): void {
     const record = this.#records.get(name);
     if (record === undefined) return;

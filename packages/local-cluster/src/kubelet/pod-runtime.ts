@@ -24,9 +24,8 @@ const noneWaiting: Plan['waiting'] = new Map();
 const maxReportAttempts = 5;
 
 /**
- * One pod, from its assignment to this node until nothing of it remains. `sync` never runs
- * concurrently for a pod; it observes the containers, takes the next steps and reports the status.
- * A pod of the same name with another uid has its own runtime.
+ * Runs one pod, from its assignment to this node until its processes and files are gone. `sync`
+ * never runs concurrently for a pod. A pod of the same name with another uid has its own runtime.
  */
 export class PodRuntime {
   readonly uid: string;
@@ -59,7 +58,7 @@ export class PodRuntime {
     return this.#containers.log(containerName);
   }
 
-  /** Takes the next steps, reports the status, and returns the delay until the next call. */
+  /** Starts or ends containers, reports the status, and returns the delay until the next call. */
   async sync(pod: Pod): Promise<{ readonly requeueAfterMs?: number }> {
     this.#containers.pod = pod;
     if (this.#phase !== 'living') return {};
@@ -76,7 +75,7 @@ export class PodRuntime {
     this.#ended ||= isOver(pod, this.#containers.records);
     await this.#report(plan.waiting);
     if (this.#isDone) await this.#releaseAddress();
-    // Started containers may unblock others, or may have ended already.
+    // Other containers may be due now, for example after the end of an init container.
     if (plan.start.length > 0) return { requeueAfterMs: 0 };
     return plan.nextInMs === undefined ? {} : { requeueAfterMs: plan.nextInMs };
   }
@@ -114,14 +113,14 @@ export class PodRuntime {
     return decide(pod, records, this.#options.settings.clock.monotonic());
   }
 
-  /** Terminates a deleted pod: ends its containers, reports their end, and deletes the object. */
+  /** Ends the containers of a deleted pod, reports their end, and deletes the object. */
   async #finish(): Promise<void> {
     this.#containers.terminateAll();
     await this.#report(noneWaiting);
     if (this.#containers.isRunning) return;
     const { namespace = '', name } = this.#containers.pod.metadata;
     const options = { uid: this.uid, gracePeriodSeconds: 0 };
-    // A pod that is not found or was replaced is gone in both cases.
+    // If the pod is not found or has another uid, this pod is gone.
     await unlessChanged(this.#options.settings.client.delete(pods, namespace, name, options));
   }
 
@@ -183,7 +182,7 @@ export class PodRuntime {
   }
 }
 
-/** Maximum pods that are synced at once. A start costs a few files and a fork. */
+/** Maximum concurrent calls of `sync`. The start of a container costs a few files and a fork. */
 const workers = 8;
 
 interface PodManagerOptions {
@@ -196,7 +195,7 @@ interface PodManagerOptions {
   readonly onReleased: (claimUids: Iterable<string>) => void;
 }
 
-/** Runtimes of this node's pods by name. The next one starts when nothing of the last remains. */
+/** Runtimes of this node's pods by name. A recreated pod waits until the previous one is gone. */
 export class PodManager {
   readonly controller: Controller;
   readonly #options: PodManagerOptions;

@@ -16,7 +16,7 @@ interface ProbeTarget {
   readonly podIP: string;
 }
 
-/** Returns a port's number, given as a number or as its name in the container's spec. */
+/** Returns the number of a port, which may be given by its name in the spec of the container. */
 export function portOf(port: unknown, container: Container): number | undefined {
   const text = String(port);
   if (/^\d+$/.test(text)) return Number(text);
@@ -33,7 +33,7 @@ export function probeError(probe: Probe | undefined, container: Container): stri
     : undefined;
 }
 
-/** Runs a check; a status from 200 to 399, or a connection, is a success. Never rejects. */
+/** Runs one check. An HTTP status from 200 to 399, or a connection, is a success. Never rejects. */
 function runProbe(probe: Probe, target: ProbeTarget): Promise<ProbeOutcome> {
   const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
   return probe.httpGet === undefined
@@ -96,13 +96,13 @@ function checkHttp(
       });
       call.end();
     } catch (error) {
-      // HTTP does not permit the path or a header.
+      // Node.js throws for a path or a header that HTTP does not permit.
       resolve({ ok: false, detail: error instanceof Error ? error.message : String(error) });
     }
   });
 }
 
-/** Result of a probe. The verdict is undefined until a threshold has been reached. */
+/** Count of check results. The verdict is undefined until a threshold has been reached. */
 interface ProbeCount {
   readonly verdict: boolean | undefined;
   readonly successes: number;
@@ -134,24 +134,21 @@ export interface ProberOptions {
   readonly target: ProbeTarget;
   readonly clock: Clock;
   readonly onChange: () => void;
-  /** Called when a check fails, with the message of a kubelet. */
+  /** Called when a check fails, with the message that a kubelet reports. */
   readonly onFailure: (kind: ProbeKind, detail: string) => void;
-  /** Called when a liveness or startup probe reaches its failure threshold: the container ends. */
+  /** Called to end the container when a liveness or startup probe reaches its failure threshold. */
   readonly onDead: (probe: Probe) => void;
 }
 
-/**
- * Delay before the first repeated check of a startup or readiness probe. The delay doubles until
- * the first success, so that a quick start is noticed early.
- */
+/** Delay before the second check of a startup or readiness probe; it doubles until a success. */
 const firstCheckDelayMs = 100;
 
-/** Maximum difference between timers and the monotonic clock; a timer may fire early. */
+/** Maximum time by which a timer fires too early, as measured by the monotonic clock. */
 const timerSlackMs = 5;
 
 /**
- * Probes of one run of a container. The prober works like a kubelet's, except that it checks more
- * often until the container is first ready; an extra check counts only when it succeeds.
+ * Probes of one run of a container. The prober works like a kubelet's, but checks more often until
+ * the container is first ready; an additional check counts only when it succeeds.
  */
 export class Prober {
   readonly #options: ProberOptions;
@@ -178,7 +175,7 @@ export class Prober {
     return this.#ready;
   }
 
-  /** Ends the checks. The results remain. */
+  /** Ends the checks. `started` and `ready` keep their values. */
   stop(): void {
     this.#stopped = true;
     this.#timers.forEach((timer) => timer.cancel());

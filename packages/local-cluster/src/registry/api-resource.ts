@@ -10,7 +10,7 @@ export interface Column {
   readonly type: string;
   readonly format?: string;
   readonly description: string;
-  /** Priority: 0 is always shown, 1 only with `-o wide`. */
+  /** 0: kubectl always shows the column. 1: kubectl shows it only with `-o wide`. */
   readonly priority: number;
 }
 
@@ -52,12 +52,12 @@ export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> 
   /** Storage key of the kind: `group/plural`. */
   readonly key: string;
   readonly builtin: boolean;
-  /** Model of a built-in kind, from which its schema and documentation are generated. */
+  /** Name of the type in `builtinTypes` from which the schema of a built-in kind is generated. */
   readonly model?: string;
   readonly schema: Schema;
   readonly hasStatus: boolean;
   readonly scale?: ScalePaths;
-  /** Subresources besides status and scale, for discovery. */
+  /** Subresources other than status and scale, for discovery. */
   readonly otherSubresources: readonly {
     readonly name: string;
     readonly kind: string;
@@ -67,10 +67,10 @@ export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> 
   }[];
   /** Whether the server maintains metadata.generation. */
   readonly hasGeneration: boolean;
-  /** Fields for field selectors, besides metadata.name and metadata.namespace. */
+  /** Fields for field selectors, in addition to metadata.name and metadata.namespace. */
   readonly selectableFields: ReadonlyMap<string, JsonPath>;
   readonly nameRule: 'subdomain' | 'label';
-  /** Sets defaults that the schema does not express, after the defaults of the schema. */
+  /** Sets defaults that the schema can't express, after the defaults of the schema. */
   readonly defaults?: (object: JsonObject) => JsonObject;
 }
 
@@ -88,8 +88,8 @@ export type Sparse<T> = T extends readonly (infer Item)[]
     : T;
 
 /**
- * An object of a built-in kind after the check of its schema: fields have their types, and fields
- * that Kubernetes requires may be absent, because the kind's validation reports those.
+ * An object of a built-in kind after the check of its schema. Its fields have their types, but
+ * fields that Kubernetes requires may be absent: the `validate` of the kind reports these.
  */
 export type Decoded<T extends KubeObject> = Pick<KubeObject, 'apiVersion' | 'kind'> &
   Sparse<Omit<T, keyof KubeObject>> & { readonly metadata: Meta };
@@ -100,7 +100,7 @@ export interface ApiGroup {
   readonly resources: readonly ApiResource[];
 }
 
-/** The served kinds, which change with the stored CustomResourceDefinitions. */
+/** The served kinds, which change when CustomResourceDefinitions are stored or deleted. */
 export class Registry {
   readonly #byKey = new Map<string, ApiResource>();
   readonly #byKind = new Map<string, ApiResource>();
@@ -169,7 +169,7 @@ export const ageColumn: ColumnOfAnyKind = {
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
 
-/** Creates a column of texts. An absent value is an empty text. */
+/** Creates a column of type string. An absent value becomes ''. */
 export const columnOf = <T>(
   name: string,
   cell: (object: T, nowMs: number) => string | number | undefined,
@@ -182,7 +182,7 @@ export const columnOf = <T>(
   cell: (object, nowMs) => cell(object, nowMs) ?? '',
 });
 
-/** Returns a cell with the first value at the path, as the API server prints the type. */
+/** Returns the first value at the path in the form in which the API server prints the type. */
 function cellOf(
   [value]: readonly Json[],
   type: string,

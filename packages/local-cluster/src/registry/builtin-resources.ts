@@ -69,10 +69,7 @@ function secretErrors(secret: Secret, old: Secret | undefined): readonly FieldEr
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/**
- * Converts stringData, which is write-only, to data.
- * @throws StatusError 400 for data that are not base64
- */
+/** Converts stringData, which is write-only, to data. @throws StatusError 400 for invalid base64 */
 function secretDefaults({ stringData = {}, ...secret }: Secret): Secret {
   for (const value of Object.values(secret.data ?? {})) {
     if (!base64.test((value ?? '').replaceAll(/[\r\n]/g, '')))

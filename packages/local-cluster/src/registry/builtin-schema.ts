@@ -13,7 +13,7 @@ const quantityMaps: ReadonlySet<string> = new Set([
 ]);
 const quantities: ReadonlySet<string> = new Set(['sizeLimit', 'divisor']);
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
-/** A text or a number. The kinds themselves check that it is a quantity. */
+/** A string or a number. The `defaults` or `validate` of the kind check that it is a quantity. */
 const quantity = anything;
 
 const scalars: Readonly<Record<string, Schema>> = {
@@ -55,7 +55,7 @@ function objectSchema(name: string, reference: Reference) {
 
 const resolved = new Map<string, Schema>();
 
-/** Returns a built-in type's shared schema. The kinds themselves check required fields. */
+/** Returns the shared schema of a built-in type. Each kind's `validate` checks required fields. */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;

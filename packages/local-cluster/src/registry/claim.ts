@@ -37,8 +37,8 @@ function storageErrors({ resources }: ClaimSpec): FieldError[] {
 }
 
 /**
- * Returns the errors of a change. A bound claim's size and attributes class may change, and fields
- * that the server sets may be set once.
+ * Returns an error for a change, except of a bound claim's `resources` and attributes class, and of
+ * `volumeName` and `storageClassName` while these are not set.
  */
 function changeErrors(spec: ClaimSpec, old: Claim): FieldError[] {
   const { spec: before = {} } = old;

@@ -18,17 +18,17 @@ import { builtinSchema } from './builtin-schema.ts';
 type Definition = Decoded<CustomResourceDefinition>;
 type Version = NonNullable<NonNullable<Definition['spec']>['versions']>[number];
 
-/** Finalizer that keeps a definition until its last object is gone. */
+/** Finalizer that keeps a CustomResourceDefinition until its last object is gone. */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 
 const servedVersion = ({ spec }: Definition): Version =>
   spec?.versions?.find(({ storage }) => storage === true) ?? spec?.versions?.[0] ?? {};
 
 const schemaOf = ({ schema }: Version): Schema | undefined =>
-  // The definition was checked against the server's meta schema, not against this type.
+  // The type of a definition's `openAPIV3Schema` is `any`, so the content has not been checked.
   schema?.openAPIV3Schema as Schema | undefined;
 
-/** Completes a custom schema with Kubernetes' metadata, whatever the definition contains. */
+/** Adds apiVersion, kind and metadata. The schema of metadata is always that of Kubernetes. */
 const completeSchema = (schema: Schema): Schema => ({
   ...schema,
   type: 'object',
@@ -64,10 +64,7 @@ function scaleOf({ subresources }: Version): ScalePaths | undefined {
   return { spec, status, ...(selector === undefined || selector.length === 0 ? {} : { selector }) };
 }
 
-/**
- * Returns the kind that a CustomResourceDefinition describes.
- * @throws for a definition with `definitionErrors`
- */
+/** Returns the kind of a definition. @throws SyntaxError for an unsupported JSON path */
 export function customResource(definition: ApiObject): ApiResource {
   const { spec = {} } = definition as Definition;
   const { group = '', names = {} } = spec;
@@ -142,7 +139,7 @@ function definitionDefaults(definition: Definition): Definition {
   };
 }
 
-/** Adds the conditions of a served kind to a new definition, which is served once stored. */
+/** Adds the finalizer, and the conditions of a served kind: a stored kind is served at once. */
 function definitionInitial(definition: Definition): Definition {
   const { metadata, spec } = definition;
   const condition = (type: string, reason: string, message: string) => ({

@@ -28,10 +28,7 @@ type Probe = NonNullable<Container['readinessProbe']>;
 const pullPolicyOf = (image: string): string =>
   /:(?!latest$)[^/]+$/.test(image) || image.includes('@') ? 'IfNotPresent' : 'Always';
 
-/**
- * Converts quantities to strings in canonical form.
- * @throws StatusError 400 for an invalid quantity
- */
+/** Converts quantities to canonical strings. @throws StatusError 400 for an invalid quantity */
 const quantityText = (map: Readonly<Record<string, unknown>>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(map).map(([key, value]) => {
@@ -168,7 +165,7 @@ interface Named {
   readonly name?: string;
 }
 
-/** Returns the errors of items without a name or with the name of an earlier item. */
+/** Returns errors for items without a name, or with the name of an earlier item. */
 function nameErrors(items: readonly Named[], path: string): FieldError[] {
   const seen = new Set<string>();
   return items.flatMap(({ name = '' }, index) => {
@@ -261,7 +258,7 @@ export function podErrors({ spec = {} }: Pod, old: Pod | undefined): readonly Fi
 
 const withoutImage = (container: Container): Container => ({ ...container, image: '' });
 
-/** Replaces the spec's mutable fields by constants, so that only other changes show. */
+/** Replaces the fields of a spec that may change by constants, to compare all other fields. */
 const frozen = ({ containers = [], initContainers = [], ...spec }: PodSpec): PodSpec => ({
   ...spec,
   activeDeadlineSeconds: 0,

@@ -1,7 +1,4 @@
-/**
- * Quantities of a resource, `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`), parsed
- * exactly and formatted canonically.
- */
+/** Exact parser and canonical formatter of quantities (apimachinery `resource.Quantity`). */
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
@@ -27,7 +24,7 @@ export interface Quantity {
 
 const billion = 1_000_000_000n;
 
-/** A quantity; undefined for other texts. A part of a billionth is rounded up, away from zero. */
+/** Returns undefined if the text is no quantity. Rounds fractions of a billionth away from zero. */
 export function parseQuantity(text: string): Quantity | undefined {
   const [, sign = '', digits = '', suffix = ''] = pattern.exec(text) ?? [];
   if (digits === '') return undefined;

@@ -15,13 +15,13 @@ type Program = (context: Record<string, unknown>) => unknown;
 interface CompiledRule {
   readonly rule: ValidationRule;
   readonly evaluate: Program;
-  /** True for a rule that uses oldSelf and thus validates a change instead of a value. */
+  /** True for a rule that uses oldSelf, and thus validates a change instead of a value. */
   readonly transition: boolean;
 }
 
 const compiled = new WeakMap<Schema, readonly CompiledRule[]>();
 
-/** Returns the rules of the schema itself, compiled once. @throws for a rule that does not parse */
+/** Returns the compiled rules of this schema node. @throws for a rule that does not parse */
 function rulesOf(schema: Schema): readonly CompiledRule[] {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
@@ -37,7 +37,7 @@ function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/** Converts JSON into CEL values by the schema, with integers and timestamps. */
+/** Converts JSON into CEL values. By the schema, integers become int and date-times timestamps. */
 function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
   if (isObject(value))

@@ -1,6 +1,6 @@
 import { type Json, isArray, isObject, type JsonObject, setOwn } from '../json/json.ts';
 
-/** The subset of OpenAPI v3 that the product's kinds use. Other keywords are not checked. */
+/** The keywords of OpenAPI v3 that the control plane uses. All other keywords are not checked. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
@@ -46,8 +46,8 @@ const preservesUnknown = (schema: Schema): boolean =>
   schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;
 
 /**
- * Returns the value without fields that the schema lacks. `unknown` gets the paths of dropped
- * fields in the form of strict decoding (`spec.content[0].x`).
+ * Returns the value without the fields that the schema lacks. Adds the paths of these fields to
+ * `unknown`, in the form of strict decoding (`spec.content[0].x`).
  */
 export function prune(value: Json, schema: Schema, unknown: string[], path = ''): Json {
   if (isArray(value)) {

@@ -21,7 +21,7 @@ const typeOf = (value: Json): string => {
 const hasType = (value: Json, type: string): boolean =>
   typeOf(value) === type || (type === 'number' && typeof value === 'number');
 
-/** Reasons that suppress the rules, which rely on a value that satisfies its schema. */
+/** Reasons after which rules are not checked, because they rely on a value that fits the schema. */
 const blocking: ReadonlySet<string> = new Set([
   'FieldValueRequired',
   'FieldValueTypeInvalid',
@@ -68,7 +68,7 @@ function hasRules(schema: Schema): boolean {
   return has;
 }
 
-/** Returns errors of the rules, from the outside in. Unchanged values are not checked again. */
+/** Returns errors of the rules, parents first. The rules of unchanged values are not checked. */
 function ruleErrors(
   value: Json,
   schema: Schema,
@@ -166,7 +166,7 @@ function numberErrors(value: number, { minimum, maximum }: Schema, path: string)
 }
 
 const patterns = new Map<string, RegExp>();
-/** Compiles a pattern. The features that RE2 (of Kubernetes) and this engine share are the same. */
+/** Compiles a pattern. Features that RE2 (in Kubernetes) shares with JavaScript mean the same. */
 function patternOf(source: string): RegExp {
   const known = patterns.get(source);
   if (known !== undefined) return known;
@@ -190,7 +190,7 @@ function characters(text: string): number {
 function stringErrors(value: string, schema: Schema, path: string): FieldError[] {
   const { minLength, maxLength, pattern, format } = schema;
   const errors: FieldError[] = [];
-  // The length counts characters instead of UTF-16 units, and only where the difference matters.
+  // Lengths count characters, as in Go. UTF-16 units are used where the result is the same.
   const length =
     minLength !== undefined || (maxLength !== undefined && value.length > maxLength)
       ? characters(value)
@@ -235,7 +235,7 @@ const keyIn = (item: Json, schema: Schema): string =>
     ),
   );
 
-/** Returns a function that finds the old item of an item; only lists of type map have one. */
+/** Returns a function that finds the item in `old` with the same keys, for lists of type map. */
 function correlate(schema: Schema, old: Json | undefined): (item: Json) => Json | undefined {
   if (!isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return () => undefined;
   const byKey = new Map(old.map((item) => [keyIn(item, schema), item]));

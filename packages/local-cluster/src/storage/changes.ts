@@ -14,12 +14,12 @@ export interface Change {
   readonly name: string;
   readonly version: number;
   readonly before: Stored | undefined;
-  /** New state; the last state of a deleted object. */
+  /** New state, or the last state of a deleted object. */
   readonly after: Stored;
   readonly deleted: boolean;
 }
 
-/** Recent changes, for watches from an older version and lists that continue at one. */
+/** Recent changes, for watches and continued lists that start from an older version. */
 export class EventLog {
   readonly #capacity: number;
   #changes: Change[] = [];
@@ -32,7 +32,7 @@ export class EventLog {
     this.#compacted = compacted;
   }
 
-  /** Oldest version from which a watch can start. */
+  /** Oldest version after which all changes are known, so that a watch can start from it. */
   get compacted(): number {
     return this.#compacted;
   }
@@ -46,7 +46,7 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // Compaction waits until half of the array is unused, as moving all elements is expensive.
+    // The array is shortened when half of it is unused, because moving all elements is expensive.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;
@@ -70,7 +70,7 @@ export class EventLog {
   }
 }
 
-/** Lines for one watcher, in order. The stream ends when the consumer falls too far behind. */
+/** Lines for one watcher, in order. The stream ends when more than `maxLines` lines are unread. */
 export class WatchStream implements AsyncIterable<string> {
   readonly #maxLines: number;
   readonly #onClose: () => void;

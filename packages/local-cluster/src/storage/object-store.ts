@@ -25,7 +25,7 @@ export interface Row {
 export interface Journal {
   /** Returns all stored objects and the highest version ever assigned. */
   load(): { readonly rows: readonly Row[]; readonly revision: number };
-  /** Returns when all rows are durable. Throws when none is. */
+  /** Returns when all rows are durable. Throws when none of the rows is. */
   append(rows: readonly Row[], revision: number): void;
   close(): void;
   /** True when `append` waits for the disk, so that the store batches writes. */
@@ -82,7 +82,7 @@ export class ObjectStore {
     return (this.#pending[0]?.version ?? this.#revision + 1) - 1;
   }
 
-  /** Oldest version whose changes are known. */
+  /** Oldest version after which all changes are known. */
   get compacted(): number {
     return this.#log.compacted;
   }
@@ -95,7 +95,7 @@ export class ObjectStore {
     return this.#tables.get(resource)?.get(keyOf(namespace, name));
   }
 
-  /** Yields objects by key after `after`; of all namespaces if `namespace` is absent. */
+  /** Yields objects sorted by key, after the key `after`. Default: objects of all namespaces. */
   *list(resource: string, namespace?: string, after?: string): Generator<Stored> {
     const table = this.#tables.get(resource) ?? new Map<string, Stored>();
     const prefix = namespace === undefined ? '' : `${namespace}/`;
@@ -187,10 +187,7 @@ export class ObjectStore {
     else table.set(key, stored);
   }
 
-  /**
-   * Resolves when every write so far is durable.
-   * @throws StorageError when the writes failed and were undone
-   */
+  /** Resolves when all writes so far are durable. @throws StorageError when they have failed */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();
   }
@@ -216,7 +213,7 @@ export class ObjectStore {
         this.#revision,
       );
     } catch (error) {
-      // A failed write is undone, and its version is never assigned again.
+      // A failed write is undone. Its version is never assigned again.
       for (const { resource, namespace, name, before } of changes.reverse())
         this.#place(resource, keyOf(namespace, name), before);
       commit?.reject(

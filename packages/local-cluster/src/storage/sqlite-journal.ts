@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { type Journal, type Row, StorageError } from './object-store.ts';
 
-/** Identifier and layout version in the header of the file. */
+/** Identifier of the program and version of the tables, in the header of the file. */
 const applicationId = 0x434f_4f50;
 const layout = 1;
 
@@ -13,7 +13,7 @@ const sqliteCode = (error: unknown): number | undefined => {
   return typeof code === 'number' ? code & 0xff : undefined;
 };
 
-/** Primary result codes of SQLite with a specific message. */
+/** Primary result codes of SQLite for which `explain` has a specific message. */
 const busy = 5;
 const locked = 6;
 const corrupt = 11;
@@ -121,7 +121,7 @@ export class SqliteJournal implements Journal {
 }
 
 function prepareFile(database: DatabaseSync, file: string): void {
-  // EXCLUSIVE: one process owns the file until it ends. FULL: a commit has reached the disk.
+  // EXCLUSIVE: no other process can use the file. FULL: a commit returns once it is on the disk.
   database.exec(
     'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000;',
   );

@@ -51,25 +51,26 @@ const timeoutMs = 5_000;
 /** Time after which a call that sent an answer can not reach the agent any more. */
 const settleMs = 20_000;
 const againAfterMs = 500;
-/** Maximum conversations whose last read question is in memory. */
+/** Maximum conversations whose last question is in memory. */
 const maxRead = 20_000;
 
 /**
- * The questions of agents and their answers, in this order: `follow` stores the question of an
- * agent that waits for a confirmation in the status. The gateway stores the answer of a person in
- * `spec.approvals` (`src/gateway/approvals/approvals.ts`). The next reconcile (`reconcile.ts`,
- * `follow.ts`) begins with `record`, which stores what the answer means in the status and resumes a
- * paused sandbox for it. Once a poll shows that the agent asks, `follow` sends the answer and
- * closes the question. `decide.ts` has the decisions.
+ * Handles the questions of agents and the answers of people (`decide.ts` has the decisions):
  *
- * An answer is stored before the agent gets it, on the version of the conversation that was read,
- * so that only one of two operators sends it. An agent that still asks after a call of unknown
- * outcome gets the same answer again. An agent that asks no longer has received the answer, unless
- * it has rejected the calls.
+ * 1. `follow` stores the question of an agent that waits for a confirmation in the status.
+ * 2. The gateway stores the answer of a person in `spec.approvals`.
+ * 3. The next reconcile calls `record`, which stores in the status what the answer means, and
+ *    resumes a paused sandbox for the answer.
+ * 4. Once a poll shows that the agent asks, `follow` sends the answer and closes the question.
+ *
+ * An answer is stored before the agent gets it, with the resourceVersion that was read, so that
+ * only one of two operators sends it. An agent that still asks after a call without a response gets
+ * the same answer again. An agent that does not ask any more has received the answer, unless it has
+ * rejected the tool calls in question.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;
-  /** Time of the last update whose question was read, by conversation. */
+  /** State of the agent when its question was last read, by conversation. */
   readonly #read = recentlyUsed<string>(maxRead);
   readonly #sent: ElapsedTimes;
 
@@ -78,7 +79,7 @@ export class Approvals {
     this.#sent = new ElapsedTimes(options);
   }
 
-  /** Stores the answer to the agent's question, before any step that depends on the answer. */
+  /** Stores a person's answer in the status, before any step that depends on the answer. */
   async record(scope: Scope): Promise<void> {
     const { spec, metadata } = scope.stored;
     const isNew = scope.status.observedGeneration !== metadata.generation;
@@ -111,7 +112,7 @@ export class Approvals {
       return { status: withNothingAsked(known, agentEpochOf(run), now) };
     }
     const asked = await this.#asked(run, before, signal);
-    // The report was outdated; the next one decides.
+    // The report of the agent was outdated. The next report decides.
     if (asked === undefined) return { status: before, againAfterMs };
     const isOpen = asked.id === before.approval?.id;
     const known = isOpen ? before : await this.#withoutLostApproval(run, before, signal);
@@ -124,8 +125,9 @@ export class Approvals {
   }
 
   /**
-   * The status of an agent that no longer asks its question. An approval of unknown outcome counts
-   * as not sent where the calls were rejected, for example by a pause.
+   * The status when the agent does not ask its question any more. An approval without a response
+   * counts as not sent if the agent has rejected the tool calls instead, for example because of a
+   * pause.
    */
   async #withoutLostApproval(
     { endpoint, id }: PolledRun,
@@ -141,7 +143,7 @@ export class Approvals {
     return withAnswer(status, lost);
   }
 
-  /** The question of the agent, which is read once for each update of its conversation. */
+  /** The question of the agent, which is read once for each `updatedAt` of the conversation. */
   async #asked(
     run: PolledRun,
     { approval: known }: ConversationStatus,
@@ -181,7 +183,7 @@ export class Approvals {
     const { endpoint, id } = run;
     const key = runKey(run);
     const { sentTime, accept, option, reason } = answer;
-    // A call that another process has sent may still arrive.
+    // A call with this answer from another process may still reach the agent.
     if (sentTime !== undefined && this.#sent.lastsMs(key, sentTime) < settleMs)
       return { status, againAfterMs };
     const sent = { ...answer, sentTime: isoTime(clock) };
@@ -213,14 +215,14 @@ export class Approvals {
 
 const agentEpochOf = ({ sandbox }: PolledRun): number => sandbox.status?.agentEpoch ?? 0;
 
-/** The question with this answer; the unchanged status where no question is open. */
+/** The status with this answer to its open question; unchanged if no question is open. */
 const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): ConversationStatus =>
   status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
 
 /**
- * Requests a resume of the paused sandbox of a conversation whose agent lacks the answer, once for
- * each answer: a person may pause the sandbox again. A process that ends before the returned status
- * is stored requests the resume again.
+ * Requests a resume of a paused sandbox whose agent lacks the answer. Each answer requests one
+ * resume only, because a person may pause the sandbox again. A process that ends before the
+ * returned status is stored requests the resume again.
  */
 async function resumeForAnswer(
   { client, clock }: { readonly client: KubeClient; readonly clock: Clock },

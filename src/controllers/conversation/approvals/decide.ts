@@ -9,9 +9,7 @@ import {
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import type { EventDetails } from '@conversation-operator/kube/events';
 
-/** Pure decisions about the question of an agent and its answer. */
-
-/** Statuses of a run in which a question that was interrupted may be asked again. */
+/** Statuses of a run in which an agent may repeat a question after an interruption. */
 const mayAskAgain: ReadonlySet<unknown> = new Set(['running', 'paused']);
 
 /** Reasons why an answer had no effect. */
@@ -22,7 +20,7 @@ const reasons = {
   withdrawn: 'the agent no longer asked when the answer was to be given',
 } as const;
 
-/** The status with the first valid answer to the question recorded; no later one replaces it. */
+/** Records the first valid answer to the open question; a later answer does not replace it. */
 export function withRecordedAnswer(
   status: ConversationStatus,
   spec: Asking['spec'],
@@ -48,8 +46,8 @@ function withQuestionClosed(
 }
 
 /**
- * The status without the question, which its agent no longer asks. An answer that the agent never
- * received is lost, and the status says why, because a person has to learn that.
+ * Closes the open question, which its agent does not ask any more. If the agent never received the
+ * answer, the status says why, because a person has to learn that.
  */
 export function withQuestionWithdrawn(
   status: ConversationStatus,
@@ -65,7 +63,7 @@ export function withQuestionWithdrawn(
   return { ...withQuestionClosed(status, { ...closed, message }), lostAnswer: id };
 }
 
-/** A lost answer requires a person to act until a run begins. */
+/** Removes `lostAnswer`, which asks a person to act, when a run begins. */
 export function withRunBegun(
   before: ConversationStatus | undefined,
   after: ConversationStatus,
@@ -90,16 +88,15 @@ export function withAnswerDelivered(status: ConversationStatus, now: string): Co
 }
 
 /**
- * The status of a conversation whose agent asks this question. An answer to a question that the
- * agent lost in a stop applies when the agent requests the same call again, and has no effect for
- * another call.
+ * Stores the question that the agent asks. If the agent lost an earlier question in a restart, the
+ * answer to that question applies to the same call, and has no effect for another call.
  */
 export function withQuestion(status: ConversationStatus, asked: Approval, now: string) {
   const { approval: known } = status;
   if (known?.id === asked.id) return status;
   if (known === undefined) return { ...status, approval: asked };
   const { answer } = known;
-  // The agent has the answer, and asks the next question.
+  // The agent has received the answer, and now asks another question.
   if (answer?.sentTime !== undefined)
     return { ...withAnswerDelivered(status, now), approval: asked };
   const isSameCall = known.agentEpoch !== asked.agentEpoch && known.callHash === asked.callHash;
@@ -115,8 +112,8 @@ export function withQuestion(status: ConversationStatus, asked: Approval, now: s
 }
 
 /**
- * The status after a message of the user, which cancels an answer that the agent has not received:
- * by then, the agent may ask about the same call for another reason.
+ * Cancels an answer that the agent has not received, because the user has sent a message. After the
+ * message, the agent may ask about the same call for another reason.
  */
 export const withoutEarlierAnswer = (
   status: ConversationStatus,
@@ -129,8 +126,8 @@ export const withoutEarlierAnswer = (
 const decisionOf = (accept: boolean) => (accept ? 'approve' : 'reject');
 
 /**
- * The status of a conversation whose agent has reported, in this epoch, that it waits for no
- * answer. A question that was interrupted stays as long as the run may ask it again.
+ * Closes the question of an agent that has reported, in `agentEpoch`, that it waits for no answer.
+ * After an interruption, the question stays open while the run may ask it again.
  */
 export function withNothingAsked(
   status: ConversationStatus,

@@ -28,7 +28,7 @@ const metricsOf = ({ metrics }: AgentConversation) =>
         },
       };
 
-/** The fields of a conversation's status, besides that of the run, that an agent reports. */
+/** The fields of the status that an agent reports, except the status of the run. */
 export const reportedFields = (agent: AgentConversation, nowMs: number) => ({
   ...(agent.title === undefined ? {} : { title: agent.title }),
   ...(agent.updatedAt === undefined || Date.parse(agent.updatedAt) > nowMs + maxClockSkewMs
@@ -37,8 +37,6 @@ export const reportedFields = (agent: AgentConversation, nowMs: number) => ({
   ...metricsOf(agent),
 });
 
-/** Pure decisions about the status of a run whose agent has answered a poll. */
-
 export interface ExecutionDecision {
   readonly status: ConversationStatus;
   /** Whether the operator has to resume the run, because its owner did not interrupt it. */
@@ -46,24 +44,23 @@ export interface ExecutionDecision {
 }
 
 /**
- * Milliseconds after the return of the agent in which a report about an interrupted run may be
- * outdated, because the stored state lags behind the run. After a resume the agent first loads the
- * conversation, for up to 1.2 s, so a report that the run has not resumed may be outdated for
- * longer.
+ * Time after the return of the agent in which a report about an interrupted run may be outdated,
+ * because the agent stores its state late. The time is longer after a resume, because the agent
+ * first loads the conversation, for up to 1.2 s.
  */
 const staleMs = 1_500;
 const staleAfterResumeMs = 5_000;
 
-/** openhands-agent-server 1.58 loses the model's request for an action on a reload. */
+/** When openhands-agent-server 1.58 restarts, it loses the model's request for an action. */
 const reloadedWhileWaiting =
   'The agent was restarted while an action waited for confirmation. Whatever the answer is, the agent forgets that the model requested the action, and some models refuse to proceed.';
 
 interface ReportFacts {
-  /** The agent made the report in this epoch or later. */
+  /** `agentEpoch` of the sandbox. The agent made the report in this epoch or later. */
   readonly agentEpoch: number;
   readonly nowMs: number;
   readonly interruptions?: SandboxInterruptions;
-  /** Whether the owner has requested the run, so that it resumes even after the owner's pause. */
+  /** Whether the owner has requested the run, so that it resumes in spite of the owner's pause. */
   readonly runRequested?: boolean;
   /** Whether agents of this kind still know their question in a new container. */
   readonly keepsQuestions?: boolean;
@@ -80,11 +77,10 @@ export function withAgentReport(
   const reported = agent.executionStatus ?? 'error';
   const unseenEpoch = unseenInterruptionEpoch(status, agent.id, interruptions);
   const pending = pendingInterruption(status);
-  // The container ended during the run without a warning; or a pause interrupted the run before the
-  // operator polled the agent again.
+  // The run was running at the last poll, or a pause has interrupted a run since then.
   const wasRunning = status.executionStatus === 'running' || unseenEpoch !== undefined;
   const isNewEpoch = status.agentEpoch !== agentEpoch;
-  // A run that was interrupted before its first step, or whose action was rejected, is idle.
+  // A run that was interrupted before its first step, or whose action was rejected, is `idle`.
   const isStopped =
     agent.executionStatus === 'paused' ||
     agent.executionStatus === 'error' ||
@@ -144,13 +140,13 @@ export function withAgentReport(
   const { lastResumeTime, resumeAttempts = 0, reason } = interruption;
   if (reported === 'running' && lastResumeTime === undefined) {
     const running = settled(observed('running', { kept: resumed(interruption, now) }));
-    // A process that ended before it stored the outcome has resumed the run.
+    // An operator process that ended before it stored the outcome has resumed the run.
     if (resumeAttempts > 0) return running;
     const isOld =
       interruption.abandonedReason === undefined &&
       isWithin(staleMs, interruptions.activeSinceTime, nowMs);
     if (isOld) return settled(interrupted(interruption));
-    // The request to resume may have reached this container before the status named it.
+    // This container may have received the request to resume before its epoch was in the status.
     return isUnconfirmed && reason !== Interruption.user ? running : asReported();
   }
   if (!isStopped) return asReported(reported === 'running' ? interruption : undefined);
@@ -160,7 +156,7 @@ export function withAgentReport(
   }
   const abandonedReason = abandonedReasonOf(interruption);
   if (abandonedReason !== undefined) {
-    // The stored detail may have the whole reason, which the interruption alone does not.
+    // The stored `executionDetail` may be more precise than the text of `messageOf`.
     const known = interruption.abandonedReason === undefined ? undefined : executionDetail;
     const kept = { ...interruption, abandonedReason };
     return settled(
@@ -177,9 +173,9 @@ export function withAgentReport(
 }
 
 /**
- * Returns the status of a run that ended in an error without a cause: the run was interrupted with
- * its container. The operator never saw the run begin, because the owner sent the message directly
- * to the agent. `before` is the status before this poll.
+ * Returns the status of a run that ended in an error without a cause, because its container ended.
+ * The operator has not seen the run begin, because the owner sent the message directly to the
+ * agent. `before` is the status before this poll.
  */
 export function withUnseenInterruption(
   status: ConversationStatus,
@@ -204,8 +200,8 @@ export function withUnseenInterruption(
 }
 
 /**
- * Returns the status of a run whose error the agent explains: the run was over before its container
- * ended, and does not resume.
+ * Returns the status of a run whose error the agent explains. The run was over before its container
+ * ended, so the operator does not resume the run.
  */
 export function withAgentError(
   { interruption: _interruption, ...status }: ConversationStatus,

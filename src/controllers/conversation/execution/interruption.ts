@@ -2,14 +2,12 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import { SandboxReason, type Sandbox } from '../../../resources/sandbox.ts';
 import type { SandboxView } from '../../../status/sandbox-phase.ts';
 
-/** Pure functions that find out whether and why a run was interrupted. */
-
 export type InterruptedRun = NonNullable<ConversationStatus['interruption']>;
 
 export const Interruption = {
   user: SandboxReason.user,
   loss: 'Loss',
-  /** The pod was drained, deleted or lost with its node: not caused by the run, so not counted. */
+  /** The pod was drained, deleted or lost with its node. `containerLosses` does not count this. */
   disruption: 'Disruption',
   /** The agent ran and reported nothing for longer than the template allows. */
   stalled: 'Stalled',
@@ -28,10 +26,9 @@ export type SandboxInterruptions = Pick<
 const never = -1;
 
 /**
- * The reason why a run was interrupted that the operator last saw in `agentEpoch`: a pause by the
- * owner since then, whatever else happened before or after it; another pause since then; the loss
- * of the pod; or the loss of the container. Epochs are compared by order, because the operator may
- * have missed some.
+ * The reason for the interruption of a run that the operator last saw in `agentEpoch`: a pause by
+ * the owner since then, whatever else happened; else another pause since then; else the loss of the
+ * pod or of the container. Epochs are compared by order, because the operator may have missed some.
  */
 export const interruptionReason = (
   agentEpoch: number | undefined,
@@ -51,8 +48,8 @@ export const interruptionReason = (
 };
 
 /**
- * Returns the epoch in which the last pause interrupted a run of this conversation, unless the
- * operator has polled the agent since.
+ * Returns the `agentEpoch` in which the last pause interrupted a run of this conversation, unless
+ * the operator has polled the agent since.
  */
 export const unseenInterruptionEpoch = (
   { agentEpoch = 0 }: ConversationStatus,
@@ -65,13 +62,13 @@ export const unseenInterruptionEpoch = (
     ? lastInterruption.agentEpoch
     : undefined;
 
-/** The interruption until the run resumes; a later interruption is a new one. */
+/** The interruption of a run that has not resumed yet; undefined once the run has resumed. */
 export const pendingInterruption = ({
   interruption,
 }: ConversationStatus): InterruptedRun | undefined =>
   interruption?.lastResumeTime === undefined ? interruption : undefined;
 
-/** The current interruption. A pause by the owner overrides an earlier loss or pause by a quota. */
+/** The interruption. A pause by the owner overrides an earlier loss or pause by a quota. */
 export const withUserPause = (
   { interruption, agentEpoch = 0 }: ConversationStatus,
   { lastUserPauseEpoch = never }: SandboxInterruptions,
@@ -91,9 +88,9 @@ export const withUserPause = (
 };
 
 /**
- * Whether the operator requested a resume without seeing an answer, and another container answers
- * now: the run may have resumed, and the container may have been lost again. A request that was
- * rejected, or that did not reach the agent, has not resumed the run.
+ * Whether a request to resume got no response, and another container of the agent answers now: the
+ * run may have resumed, and the container may have been lost again. A request that was rejected, or
+ * that did not reach the agent, has not resumed the run.
  */
 export function isResumeUnconfirmed(
   { agentEpoch: requestedIn = 0 }: ConversationStatus,

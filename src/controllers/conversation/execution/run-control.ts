@@ -28,7 +28,7 @@ import { createHash } from 'node:crypto';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 
-/** Code of the agent's error when the host of the model rejects the API key. */
+/** Code of the agent's error when the API of the model rejects the key. */
 const authenticationError = 'LLMAuthenticationError';
 
 interface KeyRotationOptions {
@@ -43,7 +43,7 @@ interface KeyRotationOptions {
  */
 export class KeyRotation {
   readonly #options: KeyRotationOptions;
-  /** UID of the conversation and SHA-256 of the key, by namespace and name. */
+  /** UID of the conversation and SHA-256 of the sent key, by `namespace/name`. */
   readonly #given = new Map<string, string>();
 
   constructor(options: KeyRotationOptions) {
@@ -75,7 +75,7 @@ export class KeyRotation {
     try {
       await agent.useLlm(endpoint, state.id, llm, { signal });
     } catch (error) {
-      // An agent that does not support the call never will.
+      // The agent does not support the call, and another attempt would fail as well.
       if (!(
         error instanceof AgentError &&
         (error.code === 'not-found' || error.code === 'refused')
@@ -100,9 +100,9 @@ interface RunCallContext {
 }
 
 /**
- * Requests the agent to resume an interrupted run. The attempt is stored before the request, on the
- * version of the conversation that was read: an operator that acts on an outdated version writes
- * nothing, and so resumes no run that was resumed, or abandoned, since.
+ * Requests the agent to resume an interrupted run. The attempt is stored before the request, with
+ * the resourceVersion that was read: an operator with an outdated version gets a conflict, and so
+ * never resumes a run that was resumed or abandoned since.
  */
 export async function resumeRun(
   { agent, clock, logger }: RunCallOptions,
@@ -113,7 +113,7 @@ export async function resumeRun(
   let isRequested = false;
   try {
     const state = await agent.conversation(endpoint, id, { signal });
-    // A request to run would confirm the actions that wait for an answer by now.
+    // A request to run would confirm the actions that by now wait for an answer.
     if (state?.executionStatus !== 'waiting_for_confirmation') {
       isRequested = true;
       await agent.run(endpoint, id, { signal });
@@ -129,8 +129,8 @@ export async function resumeRun(
 
 /**
  * Interrupts a run whose agent has reported nothing for longer than the template allows. The status
- * is stored before the interrupt, because a run that is paused without a known cause would wait for
- * ever.
+ * is stored before the interrupt: after a crash in between, a run that is paused without a known
+ * cause would wait for ever.
  */
 export async function interruptStuckRun(
   { agent, clock, stuck }: RunCallOptions,

@@ -17,7 +17,7 @@ import {
   type ExecutionDecision,
 } from './decide.ts';
 
-/** Maximum runs in memory. */
+/** Maximum runs whose last interrupt is in memory. */
 const maxRemembered = 20_000;
 /** Time after an interrupt in which a report of a running run may be from before the interrupt. */
 const interruptingMs = 1_500;
@@ -44,10 +44,9 @@ const lastSignOf = ({
 
 /**
  * Measures for how long agents have reported nothing about their runs. An agent reports no event
- * while a tool runs, while the model answers, or while the agent hangs, so a limit only helps users
- * who know how long their tools take. The start of a run is not always an event either, so the time
- * counts from this process's first poll that shows the run with nothing newer. Another process
- * starts from zero.
+ * while a tool runs, while the model answers, or while the agent hangs, so only users who know how
+ * long their tools take can set a limit. The time counts from this process's first poll that shows
+ * the latest event, because the start of a run is not always an event. Another process starts at 0.
  */
 export class StuckDetection {
   readonly #clock: Clock;
@@ -73,7 +72,7 @@ export class StuckDetection {
     this.#interruptedAt.set(key, this.#clock.monotonic());
   }
 
-  /** Otherwise the run counts as quiet, and is interrupted again. */
+  /** Restarts the measurement, so that the run is not interrupted again at once. */
   recordAccepted(key: string): void {
     this.#lastSigns.forget(key);
   }
@@ -98,20 +97,20 @@ export interface PolledRun {
   readonly endpoint: AgentEndpoint;
   readonly id: string;
   readonly state: AgentConversation;
-  /** Removes from a text of the agent what the owner must not see. */
+  /** Removes the model's API key and control characters from a text of the agent. */
   readonly shown: (text: string, maxLength?: number) => Promise<string>;
-  /** Reads the secrets that readers of the resource must not see; too short values stay. */
+  /** Reads the secrets that the status must not show, including values too short to be hidden. */
   readonly secrets: () => Promise<readonly NamedSecret[]>;
 }
 
 export interface Observation extends ExecutionDecision {
-  /** Present: the cause of an error is still unknown; the status is unchanged, poll again soon. */
+  /** Milliseconds until the next poll, as long as the cause of an error is unknown. */
   readonly againAfterMs?: number;
 }
 
 /**
- * Delay before the API server is asked whether a container was replaced: caches without a lag show
- * a replacement by then.
+ * Delay before the operator asks the API server whether a container was replaced. The cache shows a
+ * replacement earlier, unless the cache lags.
  */
 const unexplainedMs = 5_000;
 const againAfterMs = 1_000;
@@ -122,13 +121,13 @@ const staleMs = 1_500;
 export const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
   isWithin(staleMs, lastDeliveredTime, nowMs);
 
-/** The report of the agent, corrected by a message that the agent has just received. */
+/** The agent's report, with the status `running` if it may be older than a delivered message. */
 export function correctedByMessage(
   state: AgentConversation,
   { messages, executionStatus, agentEpoch: seenIn }: ConversationStatus,
   { agentEpoch, nowMs }: { readonly agentEpoch: number; readonly nowMs: number },
 ): AgentConversation {
-  // A message that the previous container received is not in progress in a new container.
+  // A message to the previous container starts no run in a new container.
   const isOutdated =
     seenIn === agentEpoch &&
     messages !== undefined &&
@@ -161,7 +160,7 @@ async function isContainerRunning(
 /** Derives the status of a run from the agent's report, and asks for the cause of an error. */
 export class RunObserver {
   readonly #options: RunObserverOptions;
-  /** Epochs of errors without a cause. */
+  /** Time for which a run has had an error without a cause, in one epoch. */
   readonly #unexplained: ElapsedTimes;
 
   constructor(options: RunObserverOptions) {
@@ -170,8 +169,8 @@ export class RunObserver {
   }
 
   /**
-   * Throws `AgentError` when the agent does not answer; the report is then discarded, because the
-   * cause decides what follows.
+   * Throws `AgentError` when the agent does not answer a question for the cause of an error. The
+   * caller then discards the report, because the next step depends on the cause.
    */
   async observe(
     run: PolledRun,
@@ -182,7 +181,7 @@ export class RunObserver {
     const { sandbox, state } = run;
     const key = runKey(run);
     const interruptions: NonNullable<Sandbox['status']> = sandbox.status ?? {};
-    // A person who answers wants the run to continue.
+    // A person who has answered the agent's question wants the run to continue.
     const runRequested = isRunRequested(sandbox) || hasAnswerToGive({ spec: {}, status: before });
     const { agentEpoch = 0 } = interruptions;
     const isInterrupting =
@@ -210,7 +209,7 @@ export class RunObserver {
           interruptions,
           runRequested,
         });
-      // The container may have been replaced before the sandbox names the new one: then the run is
+      // A new container may run before the status of the sandbox names it. The run was then
       // interrupted, and resumes.
       const hasLasted = this.#unexplained.lastsMs(key, agentEpoch) >= unexplainedMs;
       if (!hasLasted || !(await isContainerRunning(client, sandbox, signal)))
@@ -224,8 +223,8 @@ export class RunObserver {
         before.agentEpoch !== agentEpoch ||
         corrected.updatedAt !== before.lastActivityTime)
     ) {
-      // The run may have ended before its interruption, or a message may have reached the agent
-      // directly, before the operator polled.
+      // The run may have ended before its interruption, or the owner may have sent a message
+      // directly to the agent before this poll.
       const cause = await this.#causeOf(run, signal);
       if (cause !== undefined) return { status: withAgentError(status, cause), resume: false };
     }

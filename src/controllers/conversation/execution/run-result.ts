@@ -31,7 +31,7 @@ const underWay: ReadonlySet<ExecutionStatus | undefined> = new Set([
   'running',
   'waiting_for_confirmation',
 ]);
-/** Statuses of an agent that has stopped by itself; other statuses need no result. */
+/** Statuses of an agent that has stopped by itself. Only these have a reason and an exit code. */
 const completed: ReadonlySet<ExecutionStatus | undefined> = new Set(['finished', 'idle']);
 
 /** Removes the result of the previous run once another run is in progress. */
@@ -41,9 +41,9 @@ export function withoutEarlierResult(status: ConversationStatus): ConversationSt
 }
 
 /**
- * The status with the result of its run, which is read once for each activity of an agent at rest:
- * at the end of its run, or after a run of the owner that no poll has seen. A result that can not
- * be read in time is absent, because the status must not wait for it.
+ * The status with the result of its run. The result is read once after each activity of an agent:
+ * at the end of a run, or after a run that no poll has seen. A result that can not be read in time
+ * is absent, because the status must not wait for it.
  */
 export async function withRunResult(
   { agent, clock, logger }: RunResultOptions,
@@ -76,7 +76,7 @@ function storedResult(
   { executionStatus }: ConversationStatus,
   secrets: readonly NamedSecret[],
 ): RunResult {
-  // Secrets are removed before the text is truncated, which could leave a part of one.
+  // Secrets are removed before the text is truncated, because a truncated secret is not found.
   const searched = withoutSecrets(
     message ?? '',
     secrets.map(({ value }) => value),

@@ -4,18 +4,13 @@ import { Interruption, type InterruptedRun } from './interruption.ts';
 import type { EventDetails } from '@conversation-operator/kube/events';
 
 /**
- * Pure decisions about the auto-resume of an interrupted run: how often the operator resumes the
- * run, and when the run is abandoned.
- */
-
-/**
- * Maximum consecutive resumes after a lost container; a run that loses more is reported as error. A
- * tool that takes all memory ends the container each time that the model calls the tool, and each
- * time costs money, so events of the agent do not count as progress; only time does. One more loss,
- * and the sandbox itself fails because of its restarts (`crashLoopRestarts`).
+ * Maximum consecutive resumes after lost containers. After one more loss, the run is in error, and
+ * after yet another one the sandbox fails because of its restarts (`crashLoopRestarts`). A tool
+ * that takes all memory ends the container at each call, and each call costs money, so only time
+ * (`healthyRunMs`) resets the count, and events of the agent do not.
  */
 export const maxContainerLosses = 2;
-/** Milliseconds of a run that reset its container losses, like a kubelet's container back-off. */
+/** Time after which a run resets its container losses, as in the kubelet's restart back-off. */
 export const healthyRunMs = 10 * 60_000;
 /** Maximum rejected resumes before the run is abandoned; about two minutes with the delays. */
 export const maxResumeRejections = 8;
@@ -41,7 +36,7 @@ export function nextInterruption(
   };
 }
 
-/** The reason why the operator no longer resumes the run; undefined while it still does. */
+/** The reason why the operator does not resume the run; undefined while it does. */
 export function abandonedReasonOf({
   reason,
   containerLosses = 0,
@@ -55,10 +50,7 @@ export function abandonedReasonOf({
     : undefined;
 }
 
-/**
- * Counts a resume. The count is stored before the request is sent, so that the attempt counts
- * whatever becomes of the request.
- */
+/** Counts a resume. The caller stores the count before it sends the request. */
 export const withResumeAttempt = (status: ConversationStatus): ConversationStatus => ({
   ...status,
   ...(status.interruption === undefined
@@ -80,9 +72,9 @@ const rejections: ReadonlySet<AgentErrorCode> = new Set([
 ]);
 
 /**
- * Counts a failed resume. `isRequested`: the call to run failed, and no call before it. A rejection
- * counts against the run. A resume that the agent has certainly not executed is uncounted again:
- * the next loss of the container is not caused by this run.
+ * Counts a failed resume. `isRequested` says that the call to run failed, and no call before it. A
+ * rejection counts towards `maxResumeRejections`. A resume that the agent has certainly not
+ * executed counts in `resumesNotExecuted`: it has not caused the next loss of the container.
  */
 export function withResumeFailed(
   status: ConversationStatus,
@@ -103,7 +95,7 @@ export function withResumeFailed(
 export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number =>
   Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
 
-/** Marks the run as resumed. Container losses stay until the run lasts long enough or ends. */
+/** Marks the run as resumed. `containerLosses` stays until the run lasts long enough or ends. */
 export function withRunResumed(
   { executionDetail: _past, ...status }: ConversationStatus,
   now: string,
@@ -116,7 +108,7 @@ export function withRunResumed(
   };
 }
 
-/** Marks the run as resumed on request of a person, which resets the container losses. */
+/** Marks the run as resumed on request of a person, which resets `containerLosses`. */
 export function withRunRequested(status: ConversationStatus, now: string): ConversationStatus {
   const { containerLosses: _losses, ...interruption } = status.interruption ?? {};
   return withRunResumed('reason' in interruption ? { ...status, interruption } : status, now);

@@ -10,14 +10,12 @@ import {
 } from './interruption.ts';
 import { abandonedReasonOf, messageOf, nextInterruption } from './run-resume.ts';
 
-/** Pure decisions about runs whose agent can not be polled, or reports malformed data. */
-
 /** Maximum length of a detail, in characters. */
 const maxDetailLength = 2048;
 const unresponsiveDetail =
   'The agent does not answer, so whether the run proceeds is unknown. The next answer of the agent decides.';
 
-/** Marks a running run as paused: the operator can not read the agent's reports, for `why`. */
+/** Marks a running run as paused: the agent's reports can not be read, for the reason `why`. */
 export function withRunUnknown(
   status: ConversationStatus,
   { sandbox, why, now }: Readonly<Record<'why' | 'now', string>> & { readonly sandbox: Sandbox },
@@ -37,10 +35,10 @@ export function withRunUnknown(
   };
 }
 
-/** Statuses of a run that does not proceed without its sandbox. */
+/** Statuses of a run that can not proceed without its sandbox. */
 const unfinished: ReadonlySet<unknown> = new Set(['running', 'waiting_for_confirmation', 'paused']);
 
-/** A deleted sandbox does not return, so an unfinished run is over. */
+/** Ends an unfinished run, because a deleted sandbox does not return. */
 function withSandboxGone(status: ConversationStatus): ConversationStatus {
   if (!unfinished.has(status.executionStatus)) return status;
   const { interruption: _interruption, ...rest } = status;
@@ -51,7 +49,7 @@ function withSandboxGone(status: ConversationStatus): ConversationStatus {
   };
 }
 
-/** A failed sandbox keeps the interruption, so that the run resumes together with the sandbox. */
+/** Marks the run as error. Keeps its interruption, so that the run resumes with the sandbox. */
 function withSandboxFailed(
   status: ConversationStatus,
   { message }: SandboxView,
@@ -65,7 +63,7 @@ function withSandboxFailed(
   };
 }
 
-/** Whether only the sandbox caused the error: the run has no error and is not abandoned. */
+/** Whether the error comes only from the sandbox: an interrupted run that is not abandoned. */
 const isErrorOfSandbox = (status: ConversationStatus): boolean => {
   const pending = pendingInterruption(status);
   return (
@@ -84,9 +82,8 @@ interface AwayFacts {
 }
 
 /**
- * Returns the status of a conversation whose sandbox does not run. A run that was under way is
- * interrupted; the reason is stored, because the reason decides whether the operator resumes the
- * run later.
+ * Returns the status of a conversation whose sandbox does not run. A run in progress becomes
+ * interrupted. The stored reason decides whether the operator resumes the run later.
  */
 export function withSandboxAway(status: ConversationStatus, facts: AwayFacts): ConversationStatus {
   const { view } = facts;

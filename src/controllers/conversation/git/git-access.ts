@@ -37,7 +37,7 @@ export interface AgentGitOptions extends GitAccessOptions {
 /** Name of the gateway's MCP server, which agents show beside the names of its tools. */
 const serverName = 'conversation-operator';
 
-/** The gateway's MCP server for an agent; undefined where it may open no pull request. */
+/** The gateway's MCP server for an agent; undefined if the agent may open no pull requests. */
 function agentToolsOf(
   { stored, sandbox }: Pick<Scope, 'stored' | 'sandbox'>,
   { push, pullRequests }: GitPolicy,
@@ -63,7 +63,7 @@ interface AgentGit {
   readonly mcpServers: readonly AgentMcpServer[];
 }
 
-/** Empty where nothing can be pushed from a sandbox. */
+/** Notice and tools about git for the agent; empty without a repository behind the gateway. */
 export function agentGitOf(
   scope: Pick<Scope, 'stored' | 'sandbox'>,
   options: AgentGitOptions,
@@ -89,10 +89,10 @@ export interface CommitIdentity {
   readonly coAuthor?: string;
 }
 
-/** Name under which the OpenHands agent has always signed its commits. */
+/** Name and email address of the OpenHands agent in commits. */
 const openHands = 'openhands <openhands@all-hands.dev>';
 
-/** The identity that an owner has chosen; undefined leaves the choice to the agent. Pure. */
+/** The author of commits that the owner has chosen; undefined if the agent decides. Pure. */
 export function commitIdentityOf(
   { git: chosen }: Pick<OwnerSettingsSpec, 'git'>,
   { git, kind }: { readonly git: Partial<GitSettings> | undefined; readonly kind: AgentKind },
@@ -108,9 +108,7 @@ export function commitIdentityOf(
 const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
 const coAuthorHook = readFileSync(new URL('./prepare-commit-msg.sh', import.meta.url), 'utf8');
 
-/**
- * The git hooks: one runs `.openhands/pre-commit.sh` of the repository, one names the co-author.
- */
+/** Git hooks: one runs the repository's `.openhands/pre-commit.sh`, one adds the co-author. */
 export const commitHooks = [preCommitHook, coAuthorHook] as const;
 
 /**
@@ -130,7 +128,7 @@ function withoutUser(base: string): string {
   return url.href;
 }
 
-/** Name of the host that has the repository. */
+/** Provider of the repository, a key of `hosts`. Default: the first key. */
 export const providerOf = (repository: Repository, hosts: GitHosts): string | undefined =>
   repository.provider ?? Object.keys(hosts)[0];
 
@@ -147,7 +145,7 @@ export interface GitAccessOptions {
   readonly keys: Pick<SandboxKeys, 'gitToken'>;
   readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
   readonly gitHosts: GitHosts;
-  /** URL at which sandboxes of a namespace reach the gateway. Absent: they can not reach it. */
+  /** URL of the gateway for sandboxes of `namespace`. Absent: they can not reach the gateway. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
 }
 
@@ -158,11 +156,11 @@ interface ServedRepository {
 }
 
 /**
- * Access of the shells of a sandbox to git hosts, through the gateway and with the credentials of
- * the owner, for the life of the sandbox.
+ * Access of a sandbox to git hosts through the gateway, which adds the credentials of the owner.
+ * The access lasts as long as the sandbox.
  */
 export interface GitAccess {
-  /** URL of the sandbox at the gateway, with a slash at its end. */
+  /** URL at the gateway for git requests of the sandbox, with a slash at its end. */
   readonly gatewayUrl: string;
   readonly token: string;
   /** Undefined for a start without a repository, and for a host that does not speak HTTP. */
@@ -171,7 +169,7 @@ export interface GitAccess {
   readonly readable: readonly string[];
 }
 
-/** Returns the access for a start; undefined where sandboxes do not reach the gateway. */
+/** Returns the access for a start; undefined if the sandbox can not reach the gateway. */
 export function gitAccessOf(
   { stored, sandbox }: Pick<Scope, 'stored' | 'sandbox'>,
   { agentSide, gitHosts, keys, stores }: GitAccessOptions,
@@ -199,7 +197,7 @@ function servedRepository(
     : undefined;
 }
 
-/** URL of a provider at the gateway, with a slash at its end. */
+/** URL at the gateway for a git provider, with a slash at its end. */
 const providerUrl = ({ gatewayUrl }: Pick<GitAccess, 'gatewayUrl'>, provider: string): string =>
   `${gatewayUrl}${encodeURIComponent(provider)}/`;
 
@@ -219,9 +217,7 @@ const httpHosts = (hosts: GitHosts): readonly (readonly [provider: string, url: 
 /** Whether the URL can be in quotes in git's configuration without escapes. */
 const isPlain = (url: string): boolean => !/[\s\p{Cc}"\\]/u.test(url);
 
-/**
- * File for the git token, below the agent's working directory, before the token is in its place.
- */
+/** Temporary file for the git token, below the agent's working directory (`gitTokenScript`). */
 export const newTokenFile = `${gitFolder}/token.new`;
 
 const accessProgram = readFileSync(new URL('./git-access.sh', import.meta.url), 'utf8');

@@ -7,8 +7,6 @@ import type { AgentConversation } from '../../../agent/agent.ts';
 import type { LaterMessage } from '../../../resources/conversation.ts';
 import { reportedFields } from '../execution/decide.ts';
 
-/** Pure changes of a conversation's status by the delivery of messages. */
-
 const withoutInFlight = (
   { inFlight: _inFlight, ...messages }: MessageState = { lastDelivered: 0 },
 ) => messages;
@@ -21,7 +19,7 @@ export const withInFlight = (
   messages: { ...withoutInFlight(status.messages), inFlight },
 });
 
-/** Removes the mark of a message that the agent has certainly not received. */
+/** Removes the record of a message in flight that the agent has certainly not received. */
 export const withNothingInFlight = (status: ConversationStatus): ConversationStatus => ({
   ...status,
   messages: withoutInFlight(status.messages),
@@ -45,9 +43,9 @@ interface FirstMessage {
 }
 
 /**
- * Records that the agent has the conversation. The first message starts a run at once, and the
- * report of the agent may be older than the run. A conversation that the agent already had
- * (`created` is false) may have been interrupted before the run: then the run is pending.
+ * Records that the agent has the conversation. The first message starts a run at once, even if the
+ * agent's report is older than the run. If the agent already had the conversation (`created` is
+ * false) and is idle, the start was interrupted before the run, which is therefore pending.
  */
 export function withFirstMessage(
   status: ConversationStatus,
@@ -73,7 +71,7 @@ interface DeliveryResult {
   readonly was?: ExecutionStatus | undefined;
 }
 
-/** Records that the agent has stored the message, whose run is requested afterwards. */
+/** Records that the agent has stored the message. The caller requests a run afterwards. */
 export function withDelivered(
   status: ConversationStatus,
   message: LaterMessage,
@@ -106,13 +104,11 @@ export function withoutRunPending(status: ConversationStatus): ConversationStatu
   return { ...status, messages };
 }
 
-/** Pure decisions about a message whose delivery is unconfirmed. */
-
 export type InFlight = NonNullable<MessageState['inFlight']>;
 
-/** Delay after which a call to the agent has ended, unless the call waits for a tool of a run. */
+/** Time after which a call to the agent has ended, unless the call waits for a running tool. */
 const settleMs = 20_000;
-/** Delay after the end of a run in which the agent may still store a message that waited. */
+/** Time after a run in which the agent may still store a message that waited for the run. */
 const stoppedMs = 3_000;
 export const maxAttempts = 10;
 
@@ -120,11 +116,11 @@ export const maxAttempts = 10;
 export interface UnconfirmedDelivery {
   readonly uid: string;
   readonly inFlight: InFlight;
-  /** Time at which this process first saw the mark. */
+  /** Time at which this process first saw `inFlight`. */
   readonly since: number;
   /** Time since which the run is stopped; undefined while the run is running. */
   readonly stoppedSince: number | undefined;
-  /** When the agent was last seen in the container that got the message; undefined: never. */
+  /** Last time at which the agent ran in the container of `inFlight`; undefined: none seen. */
   readonly lastInContainer: number | undefined;
 }
 
@@ -140,8 +136,8 @@ const isSame = (one: InFlight, other: InFlight): boolean =>
   one.number === other.number && one.attempt === other.attempt && one.time === other.time;
 
 /**
- * The observations after one more check. A process that sees the mark for the first time knows
- * nothing of the past: another process may have just sent the message.
+ * The observations after one more check. The observations start anew for another `inFlight`,
+ * because another process may have just sent its message.
  */
 export function unconfirmedDelivery(
   known: UnconfirmedDelivery | undefined,
@@ -160,9 +156,9 @@ export function unconfirmedDelivery(
 
 /**
  * Whether a message that the agent has not stored can not arrive any more, so that it may be sent
- * again. A running tool keeps a message waiting at the agent until the tool ends, however long that
- * takes and whether or not the caller waits; the message ends with its container. A message that
- * was in flight when the container ended may wait in the next container, at the same address.
+ * again. While a tool runs, a message waits at the agent, for any time and even after the caller
+ * has stopped waiting; the message is lost if the container ends. A message that was on the network
+ * when the container ended may reach the next container, at the same address.
  */
 export function isLost(
   { since, inFlight, stoppedSince, lastInContainer }: UnconfirmedDelivery,

@@ -40,7 +40,7 @@ import { withRunRequested } from '../execution/run-resume.ts';
 
 const pendingRunMs = 1_000;
 
-/** Whether the stored message needs a request to run; `later`: the report is too recent. */
+/** Whether to request a run for the stored message; `later` if only a later report can tell. */
 export function runRequestOf(
   { messages }: ConversationStatus,
   { executionStatus }: AgentConversation,
@@ -49,18 +49,18 @@ export function runRequestOf(
   if (messages?.runPending !== true) return 'none';
   if (executionStatus === 'idle' || executionStatus === messages.previousExecutionStatus)
     return 'run';
-  // A request to run would confirm the action. After a confirmation the agent runs by itself; after
-  // a rejection it is idle.
+  // A request to run would confirm the action that waits for an answer. After a confirmation the
+  // agent runs by itself; after a rejection it is idle.
   if (executionStatus === 'waiting_for_confirmation') return 'later';
-  // A stored message leaves the agent idle, or in the previous status. Another status follows from
-  // a later event, which a person may want.
+  // A stored message leaves the agent idle or in the previous status. Another status comes from a
+  // later event, such as a pause by a person, which a request to run would undo.
   return isRecent(messages, nowMs) ? 'later' : 'none';
 }
 
 /**
- * Requests the agent to run a stored message if the agent has not started a run for the message. A
- * fresh report decides, because a request to run confirms the actions that wait for an answer.
- * Returns the milliseconds until the next attempt while the run is pending.
+ * Requests the agent to run a stored message if the agent has not started a run for the message.
+ * Reads the agent's status first, because a request to run confirms the actions that wait for an
+ * answer. Returns the milliseconds until the next attempt while the run is pending.
  */
 export async function requestPendingRun(
   {
@@ -99,7 +99,7 @@ export interface DeliveryOptions {
   readonly events: Pick<EventRecorder, 'record'>;
 }
 
-/** Conversation whose agent has answered a poll. */
+/** A conversation whose agent has answered a poll. */
 export interface Recipient {
   readonly conversation: CachedConversation;
   readonly endpoint: AgentEndpoint;
@@ -131,26 +131,26 @@ interface Refused {
 }
 
 /**
- * Maximum time of a call. A running tool keeps a message waiting at the agent, and the message
- * arrives although the call has ended.
+ * Maximum time of a call that sends a message. While a tool runs, the message waits at the agent,
+ * and arrives although the call has timed out.
  */
 const timeoutMs = 5_000;
 /**
- * Maximum age of a stored mark when the message is sent: far less than the delay after which
- * another process sends it again.
+ * Maximum time between the write of `inFlight` and the send: far less than the delay after which
+ * another process sends the message again.
  */
 const maxMarkAgeMs = 5_000;
-/** Maximum messages of one call, so that other conversations have their turn. */
+/** Maximum messages of one reconcile, so that other conversations do not wait. */
 const maxMessages = 10;
 const againAfterMs = 1_000;
 
 /**
  * Delivers the messages of conversations to agents: in order, and each exactly once. An agent can
- * not distinguish a repetition from another message, so the operator stores a mark before it sends:
- * the number of the message, and the last message that the agent had before. A process that finds a
- * mark searches the agent's later messages, and sends the message again only once it can not arrive
- * any more. The mark is written on the version that was read, so only one of two processes sends
- * the message.
+ * not recognize a repeated message, so the operator stores `status.messages.inFlight` before it
+ * sends: the number of the message, and the last message that the agent had before. A process that
+ * finds `inFlight` searches the agent's later messages, and sends the message again only once the
+ * first one can not arrive any more. The resourceVersion that was read is a precondition of the
+ * write of `inFlight`, so only one of two processes sends the message.
  */
 export class Delivery {
   readonly #options: DeliveryOptions;
@@ -165,9 +165,9 @@ export class Delivery {
   }
 
   /**
-   * Delivers the messages of a conversation and requests their runs, first that of an earlier
-   * message, which a failure of a later message must not delay. Returns the milliseconds until the
-   * next attempt.
+   * Delivers the messages of a conversation and requests their runs. The run of an earlier message
+   * comes first, so that a failure of a later message does not delay it. Returns the milliseconds
+   * until the next attempt.
    */
   async follow(scope: Scope, run: PolledRun): Promise<number | undefined> {
     await this.#requestRun(scope, run);
@@ -240,15 +240,15 @@ export class Delivery {
       return this.#reject(recipient, { status, message, verb: 'did not take' });
     const began = clock.monotonic();
     const marked = await recipient.save(withInFlight(status, mark));
-    // After a delay, another process may have found the mark and be about to send the message.
+    // After a slow write, another process may have found `inFlight` and be about to send.
     if (clock.monotonic() - began > maxMarkAgeMs || recipient.signal.aborted)
       return { status: marked, isDone: false };
     return this.#send(recipient, marked, message);
   }
 
   /**
-   * The mark of the next attempt; `stored` when the agent has the message; undefined while the
-   * message may still arrive.
+   * The `inFlight` of the next attempt; `stored` when the agent has the message; undefined while
+   * the message may still arrive.
    */
   async #nextMark(
     recipient: Recipient,
@@ -271,7 +271,7 @@ export class Delivery {
         ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }),
       };
     }
-    // The observation precedes the search, so that the end of a run in between does no harm.
+    // `#observe` comes before the search, which then also finds a message stored in between.
     const unconfirmed = this.#observe(recipient, inFlight);
     if (isStored(message, await agent.userMessagesAfter(endpoint, id, inFlight.after, { signal })))
       return 'stored';
@@ -307,7 +307,7 @@ export class Delivery {
     const timeout = abortedAfter(clock, timeoutMs, signal);
     try {
       const { role, content } = message;
-      // A message with a run would confirm an action that waits for an answer by then.
+      // With `run: true`, the message would confirm an action that by then waits for an answer.
       await agent.sendMessage(
         endpoint,
         id,

@@ -22,7 +22,7 @@ interface NotificationListenerOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly keys: Pick<SandboxKeys, 'acceptsNotificationKey'>;
-  /** An operator that does not lead ignores notifications. */
+  /** An operator that is not the leader ignores notifications. */
   readonly onNotification: (notification: AgentNotification) => void;
   readonly logger: Logger;
 }
@@ -35,7 +35,7 @@ export interface NotificationListener {
 const requestMs = 5_000;
 const maxConnections = 200;
 
-/** Starts the server that receives notifications of agents from gateways, and nothing else. */
+/** Starts the HTTP server to which gateways forward the notifications of agents. */
 export async function startNotificationListener({
   host,
   port,
@@ -59,7 +59,7 @@ export async function startNotificationListener({
       if (!(error instanceof Refusal)) throw error;
       return error.code === 'body-too-large' ? 413 : 422;
     });
-    // Otherwise the server would parse the unread rest of the body as the next request.
+    // With keep-alive, the server would parse the unread rest of the body as the next request.
     response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
   };
   const server: Server = createServer(
@@ -93,15 +93,15 @@ export interface AgentNotificationsOptions {
   readonly onNotification: (request: Request) => void;
 }
 
-/** Polls of one owner that notifications bring forward: 400 at once, then 200 per second. */
+/** Rate limit per owner of polls after notifications: 400 at once, then 200 per second. */
 const budget = { burst: 400, intervalMs: 5 } as const;
 const maxOwners = 4_096;
 
 /**
  * Handles notifications of agents, each about one conversation or about all conversations of a
- * sandbox. Every poll that a notification brings forward takes a token of the owner's budget, so
- * that agents that notify more often cost no more. The next regular poll finds the change of a
- * dropped notification.
+ * sandbox. Every poll after a notification takes a token of the owner's budget, which bounds the
+ * cost of agents that notify often. Without a token, the notification is dropped, and the next
+ * regular poll finds the change.
  */
 export class AgentNotifications {
   readonly #options: AgentNotificationsOptions;
@@ -123,7 +123,7 @@ export class AgentNotifications {
     for (const { metadata } of named) onNotification({ namespace, name: metadata.name });
   }
 
-  /** Whether the owner has tokens left. A notification beyond them delays later ones. */
+  /** Whether the owner has a token left. If so, takes `count` tokens, even if fewer are left. */
   #spend(owner: string, count: number): boolean {
     const now = this.#options.clock.monotonic();
     const bucket = this.#budgets.get(owner) ?? new TokenBucket(budget);

@@ -23,7 +23,7 @@ interface Batch {
 /** Delay of a poll, during which polls of the same agent join the batch. */
 const batchDelayMs = 5;
 const maxBatch = 20;
-/** Delay before a malformed conversation is polled again, which may have grown too large. */
+/** Delay before the next poll of a conversation whose report is malformed or too large. */
 const unreadableMs = 15_000;
 
 /** Whether an error concerns one conversation only, and not the agent. */
@@ -34,12 +34,14 @@ const isOfConversation = (error: unknown): error is AgentError =>
     error.code === 'not-found' ||
     error.code === 'failed');
 
-/** Polls agents, one request at a time, for all due conversations of a sandbox together. */
+/**
+ * Polls agents. One request asks for all due conversations of a sandbox; requests do not overlap.
+ */
 export class AgentPoller {
   readonly #options: AgentPollerOptions;
   /** Batches that polls may still join, by agent. */
   readonly #open = new Map<string, Batch>();
-  /** Last request of each agent, until the request has ended. */
+  /** The request in progress to each agent, after which the next one is sent. */
   readonly #last = new Map<string, Promise<unknown>>();
 
   constructor(options: AgentPollerOptions) {
@@ -103,14 +105,14 @@ export class AgentPoller {
         const all = await this.#options.agent.conversations(endpoint, ids, { signal });
         return new Map(ids.map((id, index) => [id, all[index]]));
       } catch (error) {
-        // One malformed conversation must not hide the others.
+        // One malformed conversation fails the whole request, so each conversation is read alone.
         if (!isOfConversation(error)) throw error;
       }
     }
     const answers = new Map<string, AgentConversation | AgentError | undefined>();
     for (const id of ids) answers.set(id, await this.#requestOne(endpoint, id, signal));
     const [first] = answers.values();
-    // An agent has failed itself when none of its conversations can be read.
+    // If none of its conversations can be read, the agent itself has failed.
     if (
       first instanceof AgentError &&
       [...answers.values()].every((answer) => answer instanceof AgentError)

@@ -24,7 +24,7 @@ export interface ConversationPollerOptions {
   readonly keys: SandboxKeys;
   readonly stores: Pick<Stores, 'templates'>;
   readonly unresponsiveAgents: UnresponsiveAgents;
-  /** Called once for a sandbox whose agent is unresponsive. */
+  /** Called once for a sandbox whose agent has not answered any call for a minute. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
@@ -32,7 +32,7 @@ export interface ConversationPollerOptions {
     ((conversation: CachedConversation, state: AgentConversation) => void) | undefined;
 }
 
-/** Answered poll of a conversation, until its outcome is stored. */
+/** An answered poll of a conversation. The caller records the poll after it stores the outcome. */
 export interface Poll {
   readonly target: AgentTarget;
   readonly beganAt: number;
@@ -45,7 +45,7 @@ export interface UnansweredPoll extends Unanswered {
   readonly isUnresponsive: boolean;
 }
 
-/** A text whose change makes a poll due at once: of the spec, the agent, or the object. */
+/** Versions of the conversation's spec and of its sandbox. A change makes the next poll due. */
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join(
     '/',
@@ -62,7 +62,7 @@ const targetOf = (sandbox: Sandbox, endpoint: AgentEndpoint): AgentTarget => ({
   ].join('/'),
 });
 
-/** Decides which agent to poll when about a conversation. In memory only; may be lost any time. */
+/** Decides when to poll the agent of a conversation. All state is in memory and may be lost. */
 export class ConversationPoller {
   readonly #options: ConversationPollerOptions;
   readonly #bulkhead: PollBulkhead;
@@ -81,21 +81,21 @@ export class ConversationPoller {
   }
 
   /**
-   * Takes a notification about a conversation. Returns the milliseconds until the poll; undefined
+   * Handles a notification about a conversation. Returns the milliseconds until the poll; undefined
    * when the conversation is not polled.
    */
   notify(request: Request): number | undefined {
     const key = requestKey(request);
     const waitMs = this.#schedule.notify(key);
     const agent = this.#lastAgents.get(key);
-    // An agent that sends webhooks is going to answer.
+    // An agent that has just sent a webhook is likely to answer, so its back-off ends.
     if (waitMs === 0 && agent !== undefined) this.#bulkhead.retryNow(agent);
     return waitMs;
   }
 
   /**
    * Stops the polls of a conversation until the next call of `poll`. With the UID of a sandbox that
-   * is not running, unanswered calls of its agent are forgotten too.
+   * is not running, also forgets the unanswered calls to its agent.
    */
   forget(request: Request, sandboxUid?: string): void {
     const key = requestKey(request);
@@ -106,7 +106,7 @@ export class ConversationPoller {
   }
 
   /**
-   * Polls a conversation if it is due; undefined where the agent has no address. Throws errors
+   * Polls a conversation if the poll is due; undefined when the agent has no address. Throws errors
    * other than `AgentError`, and when the signal is aborted.
    */
   async poll(

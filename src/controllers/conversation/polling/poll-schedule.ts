@@ -6,16 +6,13 @@ import type {
 } from '../../../resources/conversation-status.ts';
 import { isWithin } from '../../elapsed-times.ts';
 
-/**
- * Pure decisions about the time between two polls of an agent. Times are milliseconds of a
- * monotonic clock, unless said otherwise.
- */
+/** Times in this file are milliseconds of a monotonic clock, unless said otherwise. */
 
 const maxIntervalMs = 64_000;
 
 /**
- * Minimum and maximum time between two polls. Without webhooks a change of a running run is known
- * within 5 s. A run that is not running changes by a webhook at once, or by a poll later.
+ * Minimum and maximum time between two polls, by status of the run. Without webhooks, a change of a
+ * running run is known within 5 s. Other changes are known at once by a webhook, or else later.
  */
 const intervals: Readonly<
   Record<ExecutionStatus, { readonly minMs: number; readonly maxMs: number }>
@@ -28,13 +25,13 @@ const intervals: Readonly<
   error: { minMs: 16_000, maxMs: maxIntervalMs },
   stuck: { minMs: 16_000, maxMs: maxIntervalMs },
 };
-/** Maximum time between two polls where webhooks arrive: a poll only replaces a lost webhook. */
+/** Maximum time between two polls if webhooks arrive. Polls then only replace lost webhooks. */
 const maxNotifyingMs = 16_000;
-/** Divisor of the time without a change that gives the maximum interval. */
+/** The interval is at most the time without a change, divided by this number. */
 const quietDivisor = 4;
 /** Maximum time between two polls while a change is expected. */
 const attentiveMs = 500;
-/** Time after a message or a resume in which the stored state of the agent lags. */
+/** Time after a message or a resume in which the agent's report may be older than the message. */
 const staleStateMs = 3_000;
 /** Minimum time between two polls of a conversation, whatever notifications arrive. */
 const minGapMs = 200;
@@ -44,13 +41,13 @@ export interface IntervalInput {
   readonly quietMs: number;
   /** Whether a change is expected, because the agent has just received or sent something. */
   readonly attentive: boolean;
-  /** Whether the webhooks of the agent have arrived so far. */
+  /** Whether webhooks of the agent have arrived so far. */
   readonly notifies: boolean;
-  /** Maximum interval in any status: the idle time must be known more exactly than its limit. */
+  /** Maximum interval in any status, so that the idle time of a sandbox is exact enough. */
   readonly maxMs?: number | undefined;
 }
 
-/** A power of two times the minimum, so that the polls of a sandbox's conversations coincide. */
+/** A power of two times the minimum, so that the conversations of a sandbox are polled together. */
 export function intervalMs({
   executionStatus = 'error',
   quietMs,
@@ -67,19 +64,19 @@ export function intervalMs({
 }
 
 /**
- * The next time after now that is a whole number of intervals after the phase. Phases spread the
- * sandboxes over time.
+ * The next time after `now` that is a whole number of intervals after `phase`. Different phases
+ * spread the polls of sandboxes over time.
  */
 export const nextOnGrid = (now: number, interval: number, phase: number): number =>
   phase + (Math.floor((now - phase) / interval) + 1) * interval;
 
 /**
- * Length of the slots in which sandboxes are due. A timer for each of 200 sandboxes would cost a
- * third of their polls.
+ * Length of the time slots in which polls are due. Polls of one slot share a timer: 200 timers for
+ * 200 sandboxes would cost a third of what their polls cost.
  */
 export const slotMs = 100;
 
-/** The start of a slot below the maximum interval; the same text has the same slot. */
+/** A phase for `nextOnGrid`: a hash of the text, a multiple of `slotMs` below `maxIntervalMs`. */
 export function phaseOf(text: string): number {
   let hash = 0;
   for (let index = 0; index < text.length; index++)
@@ -101,16 +98,16 @@ export function isStateStale(
 export const maxForIdleTimeout = (idleTimeoutMs: number | undefined): number | undefined =>
   idleTimeoutMs === undefined ? undefined : idleTimeoutMs / 4;
 
-/** Token bucket of the polls of one conversation that notifications bring forward. */
+/** Rate limit of the polls of one conversation that notifications cause. */
 export const notificationBudget = { burst: 6, intervalMs: 2_000 } as const;
 
 export interface PollOutcome {
   /** Time of the request, on the monotonic clock. */
   readonly beganAt: number;
-  /** Identity of the polled object; a conversation with another subject is due at once. */
+  /** Versions of the polled objects. With another value, the next poll is due at once. */
   readonly subject: string;
   readonly sandboxUid: string;
-  /** Container of the agent. Webhooks of one container prove nothing about the next. */
+  /** Identity of the agent's container. Another container may not send webhooks. */
   readonly agent: string;
   /** Status as stored after the poll. */
   readonly status: ConversationStatus;
@@ -119,7 +116,7 @@ export interface PollOutcome {
   readonly changed: boolean;
   /** Whether the poll has found a change for which agents send webhooks. */
   readonly notifiable: boolean;
-  /** Delay before a step that has to be repeated sooner than the interval. */
+  /** Milliseconds until a step must be repeated, if that is before the next poll. */
   readonly againAfterMs?: number | undefined;
   readonly maxMs?: number | undefined;
 }
@@ -127,18 +124,18 @@ export interface PollOutcome {
 interface Entry {
   subject: string;
   agent: string;
-  /** Whether a webhook has arrived, and no change has been found without one since. */
+  /** Whether a webhook has arrived, and since then no poll has found a change without a webhook. */
   notifies: boolean;
   changedAt: number;
   polledAt: number;
   dueAt: number;
   readonly budget: TokenBucket;
   attentiveUntil: number;
-  /** Last notification that no poll has followed. */
+  /** The last notification, if no poll has begun since. */
   notification: { readonly at: number; readonly dueAt: number } | undefined;
 }
 
-/** Time after a notification in which polls repeat, because the agent's stored state may lag. */
+/** Time after a notification with frequent polls, because the agent's report may lag behind it. */
 const attentionMs = 2_000;
 /** Time after a change of an agent's status in which the agent stores the rest of the change. */
 const settleMs = 500;
@@ -171,7 +168,7 @@ export class PollSchedule {
   }
 
   /**
-   * Takes a notification about a conversation. Returns the milliseconds until the poll; undefined
+   * Handles a notification about a conversation. Returns the milliseconds until the poll; undefined
    * for an unknown conversation.
    */
   notify(key: string): number | undefined {
@@ -182,7 +179,7 @@ export class PollSchedule {
     if (entry.notification === undefined) {
       const dueAt = entry.budget.readyAt;
       entry.budget.take(now);
-      // The repeated polls find what the agent stores a moment later.
+      // Frequent polls find what the agent stores a moment after its notification.
       if (entry.budget.availableAt(now) > 0) entry.attentiveUntil = now + attentionMs;
       entry.notification = { at: now, dueAt: Math.max(now, dueAt, entry.polledAt + minGapMs) };
     } else {
@@ -221,7 +218,7 @@ export class PollSchedule {
     if (changed) entry.changedAt = now;
     const isExpected = entry.notification !== undefined || now < entry.attentiveUntil;
     if (agent !== entry.agent || (notifiable && !isExpected)) entry.notifies = false;
-    // The expected change is found; one more poll finds what the agent stores after the change.
+    // The expected change is found. One more poll finds what the agent stores after the change.
     if (notifiable) entry.attentiveUntil = Math.min(entry.attentiveUntil, now + settleMs);
     if (entry.notification !== undefined && entry.notification.at <= beganAt)
       entry.notification = undefined;

@@ -20,8 +20,8 @@ export interface AwaitAgentOptions {
 export const awaitAgent =
   (options: AwaitAgentOptions): Stage =>
   async ({ stored, status, sandbox, signal }) => {
-    // The cache may lag behind a resume of the failed sandbox; a failed sandbox ends the start for
-    // good.
+    // The cache may lag behind a resume of a failed sandbox, so only the version of the API server
+    // ends the start.
     const isFailed = sandbox !== undefined && viewOfSandbox(sandbox).phase === 'ERROR';
     const current = isFailed
       ? await storedObject({ client: options.client, signal }, sandboxes, sandbox)
@@ -30,14 +30,14 @@ export const awaitAgent =
   };
 
 /**
- * Whether the agent's container runs without an answer of the agent, and the sandbox has no
+ * Whether the agent's container runs, but the agent does not answer, and the sandbox itself has no
  * deadline for the answer.
  */
 const isAwaitingAgent = (sandbox: Sandbox | undefined, { reason }: SandboxView): boolean =>
   reason === SandboxReason.agentSilent ||
   (reason === SandboxReason.waitingForAgent && sandbox !== undefined && hasRun(sandbox));
 
-/** The endpoint of the agent of a RUNNING sandbox. Throws `StartFailure` if it never will be. */
+/** The agent's endpoint, if the sandbox is RUNNING. Throws `StartFailure` if it never will be. */
 export function agentOf(
   { stored, status, sandbox }: DeadlineScope,
   { keys, deadlines }: Omit<AwaitAgentOptions, 'client'>,
@@ -65,7 +65,7 @@ export function agentOf(
       if (view.reason === SandboxReason.quotaExceeded)
         throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
       const delayed = withDelay(status, failureIn(view));
-      // The time of a step only counts while a container runs in which the step can proceed.
+      // The time of a step counts only while a container runs in which the step can proceed.
       const isTimed = isAwaitingAgent(sandbox, view);
       return waiting(
         isTimed

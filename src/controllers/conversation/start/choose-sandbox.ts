@@ -28,7 +28,7 @@ export interface ChooseSandboxOptions extends StartAccess {
   readonly logger: Logger;
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
-  /** Why a limit rejects a start, if one does. Absent: there are no limits. */
+  /** The reason why a limit rejects a start, if one does. Absent: there are no limits. */
   readonly refusalOf?:
     | ((
         conversation: CachedConversation,
@@ -53,7 +53,7 @@ export const chooseSandbox =
     if (startStatusOf({ status }) !== 'WORKING') return { status };
     const refusal = options.refusalOf?.(stored);
     if (refusal !== undefined) throw new StartFailure(refusal.code, refusal.message);
-    // A start without a valid configuration ends before a sandbox is created.
+    // Throws for an invalid configuration before a sandbox is created.
     await configurations.of(stored);
     let chosen: Sandbox | undefined;
     let createError: CreateError | undefined;
@@ -71,7 +71,7 @@ export const chooseSandbox =
     }
     if (chosen === undefined) {
       const delayed = withDelay(status, createError ?? nameInUse);
-      // The time of a wait for room in a quota counts for no deadline.
+      // The time for which a start waits for room in a quota does not count for the deadline.
       if (createError?.policy === FailurePolicy.waiting) {
         const startingForMs = clock.now() - Date.parse(stored.metadata.creationTimestamp);
         return {
@@ -96,10 +96,10 @@ export const chooseSandbox =
 export type NamedStores = Pick<Stores, 'sandboxes' | 'pods' | 'claims'>;
 
 /**
- * Names for the sandbox of a conversation, in the order in which a start tries them. The first one
- * derives from the name of the conversation alone, so that a later conversation of the same name
- * reuses a retained volume; another owner can compute that name and use it first. The other names
- * are MACs of the UID of the conversation, one for each master key, which no owner can compute.
+ * Names for the sandbox of a conversation, in the order in which a start tries them. The first name
+ * derives from the name of the conversation, so that a later conversation of the same name reuses a
+ * retained volume. Another owner can compute this name and use it first. The other names are MACs
+ * of the UID of the conversation, one for each master key, which no owner can compute.
  */
 export const ownSandboxNames = (
   conversation: Pick<CachedConversation, 'metadata'>,
@@ -110,8 +110,8 @@ export const ownSandboxNames = (
   );
 
 /**
- * Whether a sandbox of another owner has the name, or a leftover pod or volume of such a sandbox: a
- * start with this name would wait for an object of the other owner.
+ * Whether a sandbox of another owner, or a leftover pod or volume of such a sandbox, has the name.
+ * A start with this name would wait for an object of the other owner.
  */
 function isUsedByAnother(
   { sandboxes, pods, claims }: NamedStores,
@@ -170,7 +170,7 @@ async function ensureOwn(
   for (const free of names) {
     const sandbox = await createOrRead({ client: access.client, signal }, conversation, free);
     if (isMadeFor(conversation, sandbox)) return isLive(sandbox) ? sandbox : undefined;
-    // The sandbox of an earlier conversation of this name, whose volume may be retained.
+    // This sandbox is of an earlier conversation of the same name, whose volume may be retained.
     if (sandbox.spec.owner === owner) return undefined;
   }
   throw new StartFailure(
@@ -206,9 +206,9 @@ async function createOrRead(
 }
 
 /**
- * Whether the API server has the conversation, and the conversation has not had its sandbox yet. A
- * sandbox for a deleted conversation that only the cache shows would be garbage-collected and
- * created again, over and over; a conversation that had its sandbox would start twice.
+ * Whether the API server has the conversation, and its start has not got a sandbox yet. If only the
+ * cache shows a deleted conversation, its sandbox would be garbage-collected and created again,
+ * over and over. A conversation that already got a sandbox would start twice.
  */
 async function stillNeeds(
   { client }: Pick<StartAccess, 'client'>,
@@ -226,11 +226,11 @@ async function join(
 ): Promise<Sandbox | undefined> {
   const { sandboxName: name = '' } = conversation.spec;
   const { namespace } = conversation.metadata;
-  // The cache may show a deleted sandbox, whose agent would get the messages of a new one.
+  // The cache may still show a deleted sandbox instead of a new one of the same name.
   const sandbox = await storedObject({ client: access.client, signal }, sandboxes, {
     metadata: { namespace, name },
   });
-  // A sandbox of another owner is reported as absent.
+  // A sandbox of another owner is reported as missing, so that its existence stays unknown.
   if (
     sandbox === undefined ||
     sandbox.metadata.deletionTimestamp !== undefined ||
@@ -238,12 +238,12 @@ async function join(
   ) {
     throw new StartFailure(StartErrorCode.sandboxNotFound, `There is no sandbox ${name}.`);
   }
-  // A sandbox that was created for a conversation is deleted with its last conversation. A sandbox
-  // without owner references stays.
+  // Owner references delete the sandbox with its last conversation. A sandbox without owner
+  // references gets none, because it outlives its conversations.
   const references = sandbox.metadata.ownerReferences ?? [];
   if (references.length === 0 || isOwnedBy(sandbox, conversation)) return sandbox;
-  // A conversation whose failed start the cache does not show yet would otherwise keep the sandbox
-  // after all others are deleted.
+  // The cache may not show yet that this start has failed. An owner reference to this conversation
+  // would then keep the sandbox after all others are deleted.
   if (!(await stillNeeds(access, conversation, signal))) return undefined;
   const { resourceVersion } = sandbox.metadata;
   const ownerReferences = [...references, ownerReferenceTo(conversation, { controller: false })];

@@ -15,7 +15,7 @@ import { shellCommand } from '../../../agent/shell-quote.ts';
 import { stepFolder } from './step-command.ts';
 import { graceMs } from './step-deadlines.ts';
 
-/** Access of a sandbox to one repository, through the gateway with the owner's credential. */
+/** Access of a sandbox to one repository through the gateway, which adds the owner's credential. */
 export interface CloneAccess {
   readonly gatewayUrl: string;
   readonly ticket: string;
@@ -26,7 +26,7 @@ export interface CloneAccessOptions extends GitAccessOptions {
   readonly clock: Clock;
 }
 
-/** The access for a clone, which expires with the step's deadline; undefined without a gateway. */
+/** The access for a clone, until the deadline of the step; undefined without a gateway. */
 export function cloneAccessOf(
   scope: StartScope,
   options: CloneAccessOptions,
@@ -62,7 +62,7 @@ export interface CloneScriptOptions {
   readonly accessScript?: string | undefined;
 }
 
-/** File with the clone token. The clone reads and removes the file first. */
+/** File with the clone token. The clone script removes the file once it has read the token. */
 export const ticketFile = `${stepFolder('clone')}/ticket`;
 
 const cloneProgram = readFileSync(new URL('./clone.sh', import.meta.url), 'utf8');

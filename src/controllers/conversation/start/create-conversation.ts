@@ -36,7 +36,7 @@ export interface CreateConversationOptions extends AwaitAgentOptions, AgentGitOp
 
 /** Delay before the first poll of the agent. */
 const firstPollMs = 200;
-/** Delay after a read that finds the conversation deleted, which the cache does not show yet. */
+/** Delay before another attempt when a deleted conversation is still in the cache. */
 const retryMs = 1_000;
 
 /** Creates the conversation at the agent with its first message, exactly once; idempotent. */
@@ -54,7 +54,7 @@ export const createConversation =
     const git = agentGitOf({ stored, sandbox }, options);
     const part = {
       notice: git.notice,
-      // A server of the owner's settings does not replace the gateway's own server.
+      // The gateway's own server comes last, so that a server of the owner does not replace it.
       mcpServers: [...options.ownerSettings.mcpServersOf(settings), ...git.mcpServers],
       secrets: agentSecretsOf({ stored, sandbox }, settings, options),
     };
@@ -79,7 +79,7 @@ export const createConversation =
     };
   };
 
-/** The sandbox as the cache has it after the previous stages: its container may have changed. */
+/** The sandbox in the cache, if newer: its container may have changed during earlier stages. */
 function currentSandbox(
   { stored, sandbox }: StartScope,
   store: Store<Sandbox>,
@@ -149,8 +149,8 @@ interface AgentSecretsOptions {
 }
 
 /**
- * The secrets of a conversation and of its owner, each as the URL at which the agent reads the
- * value when it uses the secret. None where sandboxes can not reach the gateway.
+ * The secrets of a conversation and of its owner, each with the URL at which the agent reads the
+ * value when it uses the secret. Empty if the sandbox can not reach the gateway.
  */
 function agentSecretsOf(
   { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,

@@ -3,7 +3,7 @@ import type { Repository } from '../git/git-access.ts';
 import { StartErrorCode, StartFailure } from './stage.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
 
-/** Exit codes of the preparation scripts, which the scripts of a repository can not use. */
+/** Exit codes of the preparation scripts. Scripts of a repository can not end with these codes. */
 export const PreparationExitCode = {
   branchNotFound: 242,
   cloneFailed: 243,
@@ -29,7 +29,7 @@ const unresolved = /Could not resolve host/i;
 const volumeFull = (): StartFailure =>
   new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 
-/** Why a clone has permanently failed; undefined while it runs, and after success. */
+/** The reason why a clone has failed for good; undefined while it runs, and after success. */
 export function cloneFailure(
   { state, exitCode, output }: StepReport,
   { name, branch = '' }: Repository,
@@ -76,7 +76,7 @@ export function cloneFailure(
   }
 }
 
-/** Why the set-up has permanently failed; undefined while it runs, and after success. */
+/** The reason why the set-up has failed for good; undefined while it runs, and after success. */
 export function setupFailure(
   { state, exitCode, output }: StepReport,
   { setupTimeoutSeconds }: PreparationLimits,

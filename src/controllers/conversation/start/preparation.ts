@@ -34,8 +34,8 @@ export const workspaceScript = readFileSync(new URL('./workspace.sh', import.met
 const setupProgram = readFileSync(new URL('./setup.sh', import.meta.url), 'utf8');
 
 /**
- * Runs the repository's set-up script once for each clone, sets the author of commits, and installs
- * git hooks; exits with the code of the script.
+ * A script that runs the repository's set-up script once for each clone, sets the author of
+ * commits, and installs git hooks. Exits with the code of the set-up script.
  */
 export const setupScriptFor = ({ name, email, coAuthor }: Partial<CommitIdentity> = {}): string =>
   shellCommand(setupProgram, ...commitHooks, ...[name, email, coAuthor].map((text) => text ?? ''));
@@ -69,7 +69,7 @@ const callTimeoutSeconds = 20;
 const workingDirOf = ({ folder }: StepReport): string =>
   `${folder.replace(/\/$/, '')}/${projectFolder}`;
 
-/** Runs the steps of a start in the sandbox. Calls are idempotent: completed steps stay done. */
+/** Runs the steps of a start in the sandbox. Calls are idempotent: no completed step runs again. */
 export class Preparation {
   readonly #options: PreparationOptions;
 
@@ -78,8 +78,8 @@ export class Preparation {
   }
 
   /**
-   * Creates the folder of a conversation without a repository, and git's configuration, because the
-   * agent's container refers to it. Returns the absolute path of the folder.
+   * Creates the folder of a conversation without a repository, and the file of git's configuration
+   * to which the agent's container refers. Returns the absolute path of the folder.
    */
   async prepareWorkspace(
     endpoint: AgentEndpoint,
@@ -87,7 +87,7 @@ export class Preparation {
     signal: AbortSignal,
   ): Promise<string> {
     const { agent, gitHosts } = this.#options;
-    // The conversation does not depend on git, which the image may lack.
+    // Failures are ignored (`|| :`), because the image may lack git.
     const settings = git && `sh -c ${shellQuote(gitAccessScript(git, gitHosts))} >&2 || :\n`;
     const command = `${settings ?? ''}${workspaceScript}`;
     const result = await agent.execute(
@@ -103,7 +103,7 @@ export class Preparation {
     );
   }
 
-  /** Clones and checks out; then git in every shell of the sandbox has access to the host. */
+  /** Clones the repository. Afterwards, git in every shell of the sandbox can access the host. */
   async clone(
     { spec: { repository }, metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
@@ -122,7 +122,7 @@ export class Preparation {
         ? await this.#ask(endpoint, reportCommand(step, isRunning ? laterWaitSeconds : 0), signal)
         : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') {
-      // The token is in a file, because the volume and process lists show commands.
+      // The token is in a file, because commands are visible in process lists and on the volume.
       if (access !== undefined && report !== undefined)
         await agent.writeFile(endpoint, `${report.folder}/${ticketFile}`, access.ticket, {
           signal,
@@ -173,7 +173,7 @@ export class Preparation {
     };
   }
 
-  /** Writes the git token to a file, in no command, and renames the file once it is complete. */
+  /** Writes the git token to a file instead of a command, and renames the complete file. */
   async #leaveToken(
     endpoint: AgentEndpoint,
     {
@@ -218,7 +218,7 @@ export class Preparation {
     );
     const report = reportOf(result);
     if (report !== undefined) return report;
-    // The step proceeds, and a later call reports how the step ends.
+    // The step proceeds, and a later call reports its outcome.
     if (result.timedOut)
       throw new AgentError('timeout', 'The sandbox is too busy to report on the step.');
     throw new StartFailure(

@@ -16,7 +16,7 @@ import type { StepReport } from './step-command.ts';
 
 /** Maximum length of a step's output in the status, in characters. */
 const maxOutputLength = 4096;
-/** Minimum time between two writes of progress: each is a write, and an event for all watches. */
+/** Minimum time between two writes of progress, because each one is an event for all watches. */
 const progressMs = 5_000;
 
 const stepOf = ({ start }: ConversationStatus, name: StartStep['name']): StartStep | undefined =>
@@ -31,7 +31,7 @@ interface ReportedStep {
   readonly nowMs: number;
 }
 
-/** The status with the report of a step. A report of mere progress is delayed for a while. */
+/** The status with the report of a step. Mere progress is recorded at most every `progressMs`. */
 export function withStep(
   status: ConversationStatus,
   { name, report, nowMs }: ReportedStep,
@@ -91,8 +91,8 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Age
       ? withTransition(status, { status: 'PREPARING_REPOSITORY', time: isoTime(clock) })
       : status;
     const next = deadlines.check({ stored, status: preparing, sandbox });
-    // Watches see the step before it takes its time; and no agent receives a conversation whose
-    // status does not name its sandbox.
+    // The write shows the step to watches before the work begins. Also, the status must name the
+    // sandbox before the agent receives the conversation.
     const isSaved =
       stored.spec.repository !== undefined || stored.status?.sandboxName === undefined;
     return { status: isSaved ? await save(next) : next };

@@ -15,9 +15,9 @@ export interface SandboxReleaseOptions {
 }
 
 /**
- * Whether the operator has made a sandbox for the conversation that the conversation does not use.
- * A status names the sandbox of a start only once, so a conversation whose status names another
- * sandbox never uses this one. A failed start whose status names none uses none.
+ * Whether the sandbox was made for the conversation, which does not use it. A start writes the name
+ * of its sandbox to the status only once: if the status names another sandbox, the conversation
+ * never uses this one. A failed start whose status names no sandbox uses none.
  */
 export function isUnusedBy(
   {
@@ -46,8 +46,8 @@ export function isUnusedBy(
 /**
  * Deletes sandboxes that the start of a conversation has created or claimed and does not use: the
  * API server executed the write without a response, and the start got another sandbox or failed.
- * Each deletion follows a read of the conversation, and names the version that no other
- * conversation has joined.
+ * Before each deletion, the conversation is read again. A sandbox that another conversation has
+ * joined has another version, and stays.
  */
 export async function releaseUnusedClaims(
   { client, stores }: SandboxReleaseOptions,
@@ -101,6 +101,6 @@ export async function releaseSandbox(
   if (cached === undefined || !isUnused(cached)) return;
   const stored = await storedObject({ client, signal }, sandboxes, cached);
   if (stored === undefined || !isUnused(stored)) return;
-  // A conversation that joins the sandbox changes its version, and keeps the sandbox.
+  // If a conversation joins the sandbox in between, the version changes, and the sandbox stays.
   await deleteVersion({ client, signal }, sandboxes, stored);
 }

@@ -8,8 +8,6 @@ import type { StartFailure } from './stage.ts';
 import type { EventDetails } from '@conversation-operator/kube/events';
 import { isStartOver, startStatusOf } from '../../../resources/conversation.ts';
 
-/** Pure changes of the status of a start. */
-
 /** Maximum length of an error, in characters. */
 const maxErrorLength = 2048;
 
@@ -101,7 +99,7 @@ export function eventOfStart(
       };
 }
 
-/** The stages that the start has completed, without failed ones, between two status writes. */
+/** The stages that the start has completed between two status writes, except failed ones. */
 export function finishedStages(
   before: ConversationStatus | undefined,
   after: ConversationStatus,

@@ -26,7 +26,7 @@ export interface StartOptions
   readonly stores: ChooseSandboxOptions['stores'] & CreateConversationOptions['stores'];
   readonly answers: RecentAnswers;
   readonly ownerSettings: OwnerSettingsReader;
-  /** Called once for a sandbox whose agent is unresponsive. */
+  /** Called once for a sandbox whose agent has not answered any call for a minute. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
 }
 
@@ -38,18 +38,19 @@ const busyMs = 1_000;
 /**
  * Takes a conversation from WORKING to READY, or to ERROR. The gateway has stored the conversation
  * (`src/gateway/conversations/start.ts`), and each reconcile (`controllers.ts`, `reconcile.ts`)
- * runs all stages in this order; what one waits for brings the next reconcile.
+ * runs all stages in this order. The event for which a stage waits causes the next reconcile.
  *
  * 1. `choose-sandbox.ts` creates or joins the sandbox: WAITING_FOR_SANDBOX.
  * 2. `await-agent.ts` waits until the agent answers, within the time of `step-deadlines.ts`.
- * 3. `prepare-workspace.ts` clones the repository (`clone.ts`, `git/git-access.ts`):
- *    PREPARING_REPOSITORY; and sets it up: SETTING_UP_SKILLS. `preparation.ts` runs both in the
- *    sandbox, by the commands of `step-command.ts`; `preparation-failures.ts` says why one failed.
+ * 3. `prepare-workspace.ts` clones the repository (PREPARING_REPOSITORY; `clone.ts`,
+ *    `git/git-access.ts`), and runs its set-up script (SETTING_UP_SKILLS). `preparation.ts` runs
+ *    both in the sandbox by the commands of `step-command.ts`; `preparation-failures.ts` explains
+ *    failures.
  * 4. `create-conversation.ts` creates the conversation at the agent, with the settings of
  *    `agent-configuration.ts` and `owner-settings.ts`: READY.
  *
- * `stage.ts` says what a stage is; `start-status.ts` changes the status, which `status-writer.ts`
- * writes, and `recent-answers.ts` remembers.
+ * `stage.ts` defines stages, `start-status.ts` changes the status, `status-writer.ts` writes it,
+ * and `recent-answers.ts` keeps the responses to these writes.
  */
 export class Start {
   readonly #options: StartOptions;
@@ -68,7 +69,7 @@ export class Start {
     this.#agentStages = [...prepareWorkspace(options), createConversation(options)];
   }
 
-  /** Milliseconds until the next reconcile; undefined: a change of the sandbox causes it. */
+  /** Returns the milliseconds until the next reconcile; undefined: a sandbox change causes it. */
   async advance(scope: Scope): Promise<number | undefined> {
     const { clock, logger } = this.#options;
     const beganAt = clock.monotonic();
@@ -97,7 +98,7 @@ export class Start {
     if (waiting !== undefined || endpoint === undefined) return waiting?.afterMs;
     const holder = { owner: scope.stored.spec.owner, sandbox: scope.status.sandboxUID };
     if (!this.#calls.hasRoom(holder)) {
-      // The time of a step that has not begun does not count.
+      // A step without a deadline has not begun, so its time does not count yet.
       if (scope.status.start?.deadline !== undefined) scope.status = deadlines.check(scope);
       return busyMs;
     }
@@ -111,8 +112,8 @@ export class Start {
   }
 
   /**
-   * Records a failed call. The sandbox controller handles a sandbox whose agent is unresponsive, so
-   * that no start occupies a worker for it.
+   * Records a failed call. The sandbox controller handles a sandbox with an unresponsive agent, so
+   * that no start occupies a worker for the sandbox.
    */
   #recordFailure({ sandbox }: Scope, error: AgentError): void {
     const { unresponsiveAgents, onUnresponsive } = this.#options;
@@ -125,7 +126,7 @@ export class Start {
   }
 }
 
-/** Runs stages in order and applies their changes, until one waits or fails. Returns the wait. */
+/** Runs stages in order and applies their changes until one waits or fails. Returns the wait. */
 async function runStages(stages: readonly Stage[], scope: Scope): Promise<StageResult['wait']> {
   for (const stage of stages) {
     const { wait, failure, ...changes } = await stage(scope);

@@ -4,9 +4,9 @@ import { shellCommand } from '../../../agent/shell-quote.ts';
 
 /** Command that runs in a sandbox for longer than one call to its agent should take. */
 export interface SandboxStep {
-  /** One word, the name of the step's state folder. Steps of one name run one after the other. */
+  /** One word, which names the step's state folder. Steps of one name run one after the other. */
   readonly name: string;
-  /** Identity of the step, one word. A step that is done for another identity runs again. */
+  /** One word that identifies the step. A step that is done for another `id` runs again. */
   readonly id: string;
   /**
    * Script for /bin/sh in the agent's working directory. Process lists and the volume show the

@@ -18,14 +18,14 @@ export interface StepDeadlinesOptions {
 
 export type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 
-/** Grace beyond the step's own timeout while the agent is unreachable. */
+/** Time beyond the step's own timeout, for an agent that is unreachable for a moment. */
 export const graceMs = 60_000;
 /** Maximum wait for the deletion of the sandbox of an earlier conversation with the same ID. */
 const maxWorkingMs = 60_000;
-/** Maximum wait for an agent to answer again: longer than its probes take for a restart. */
+/** Maximum wait for an agent to answer again: longer than probes take to restart its container. */
 const maxUnresponsiveMs = 120_000;
 
-/** Ends a start whose step takes too long; a clock that jumps ends none (`ElapsedTimes`). */
+/** Ends a start whose step takes too long. A jump of the clock ends none (`ElapsedTimes`). */
 export class StepDeadlines {
   readonly #options: StepDeadlinesOptions;
   readonly #elapsed: ElapsedTimes;
@@ -94,8 +94,8 @@ export class StepDeadlines {
   }
 
   /**
-   * Maximum wait for an answer. The template's deadline of a first start extends it in a container
-   * whose agent has never answered.
+   * Maximum wait for an answer of the agent. If the agent has never answered in this container, the
+   * `startDeadline` of the template may extend the wait.
    */
   #answerMs({ sandbox, stored }: DeadlineScope): number {
     const { reason } = viewOfSandbox(sandbox);

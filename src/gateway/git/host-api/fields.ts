@@ -4,18 +4,18 @@ import { maxPullRequestUrl } from '../../../resources/pull-request.ts';
 import { repository } from '../../http/fields.ts';
 import { HostApiError, type PullRequestComment } from './host-api.ts';
 
-/** Maximum characters of the texts of hosts that are kept. */
+/** Maximum characters that are kept of each text of a host. */
 const maxTitle = 512;
 const maxBody = 16 * 1024;
 const maxCommentBody = 4 * 1024;
 const maxName = 255;
-/** Maximum comments that are kept, the latest ones. */
+/** Maximum comments that are kept; older ones are dropped. */
 export const maxComments = 50;
 
 const textOf = (maxLength: number) => z.string().transform((text) => plainText(text, maxLength));
 
 export const title = () => textOf(maxTitle);
-/** A description, which hosts report as null where it is empty. */
+/** A description. Hosts report null for an empty one. */
 export const description = () =>
   z
     .string()
@@ -24,19 +24,19 @@ export const description = () =>
 export const commentBody = () => textOf(maxCommentBody);
 /** The name of a branch, a file or a person. */
 export const name = () => textOf(maxName);
-/** The login of a person; hosts report none for a deleted account. */
+/** The login of a person. Hosts report no person for a deleted account. */
 export const login = () =>
   z
     .object({ login: name() })
     .nullish()
     .transform((person) => person?.login ?? 'ghost');
-/** The name of a repository, valid in further requests. */
+/** The name of a repository, in the form that later requests accept. */
 export const repositoryName = () => repository();
 export const path = () => textOf(1024);
 export const time = () => z.iso.datetime({ offset: true });
 export const pullRequestNumber = () => z.int().positive();
 
-/** The URL of a page, without a user, and encoded, which may make it longer. */
+/** A URL without credentials. Encoding may lengthen it, so its length is checked after that. */
 export const pageUrl = () =>
   z
     .url({ protocol: /^https?$/ })
@@ -48,13 +48,13 @@ export const pageUrl = () =>
     })
     .pipe(z.string().max(maxPullRequestUrl));
 
-/** The latest comments, oldest first. */
+/** The latest `maxComments` comments, oldest first. */
 export const latest = (comments: readonly PullRequestComment[]): readonly PullRequestComment[] =>
   comments
     .toSorted((one, other) => Date.parse(one.time) - Date.parse(other.time))
     .slice(-maxComments);
 
-/** A comment without the position that it lacks. */
+/** A comment, without `path` and `line` if the host reports none. */
 export const commentOf = ({
   path: file,
   line,
@@ -68,16 +68,15 @@ export const commentOf = ({
   ...(line === undefined || line === null || line < 1 ? {} : { line }),
 });
 
-/** A line of a file, which hosts report as 0 or null where there is none. */
+/** A line of a file. Hosts report 0 or null if there is none. */
 export const line = () => z.int().nonnegative().nullish();
 
-/** The segments of a repository. Throws for an invalid name, because `..` leads elsewhere. */
+/** The segments of the name. Throws for an invalid name, because `..` would change a URL's path. */
 export function segmentsOf(target: { readonly repository: string }): readonly string[] {
   if (!repository().safeParse(target.repository).success)
     throw new HostApiError('not-found', 'The name of the repository is not in owner/name form');
   return target.repository.split('/');
 }
 
-/** The path of a repository with its segments encoded: owner/name. */
 export const encodedRepository = (target: { readonly repository: string }): string =>
   segmentsOf(target).map(encodeURIComponent).join('/');

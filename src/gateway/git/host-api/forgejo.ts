@@ -33,7 +33,7 @@ const pull = z.object({
   merged: z.boolean(),
   draft: z.boolean().optional(),
   title: title(),
-  // The repository of a fork may be deleted.
+  // The repository of `head` may be a deleted fork, so `repo_id` may be negative.
   head: z.object({ ref: name(), repo_id: z.int() }),
   base: z.object({ ref: name(), repo_id: z.int() }),
 });
@@ -85,9 +85,8 @@ const pullRequestOf = (each: Pull): PullRequest => ({
 const refusedAs = ({ status }: Refusal) => (status === 409 ? 'exists' : 'invalid');
 
 const pageSize = 50;
-/** Maximum pages of open pull requests that are searched. */
+/** Maximum pages of open pull requests that `openOf` reads. */
 const maxPages = 5;
-/** Maximum reviews whose comments are read. */
 const maxReviews = 10;
 
 const encodedBranch = (text: string): string => text.split('/').map(encodeURIComponent).join('/');
@@ -111,10 +110,10 @@ export function forgejoApi(api: JsonApi): HostApi {
     return { name: found.full_name, defaultBranch: found.default_branch };
   };
 
-  /** The pull request into the default branch, the usual case, by one request; it may be closed. */
+  /** The pull request from `head` into the default branch, the usual base; open or closed. */
   const intoDefaultBranch = async (target: ApiTarget, head: string): Promise<Pull | undefined> => {
     const { defaultBranch: base } = await repository(target);
-    // A base with a slash has no path of its own.
+    // The API has no path for a base with a slash.
     if (base.includes('/') || ![base, head].every((each) => branch().safeParse(each).success))
       return undefined;
     return api
@@ -138,7 +137,7 @@ export function forgejoApi(api: JsonApi): HostApi {
     return last > 1 ? [...items, ...(await pageOf(last)).items] : items;
   };
 
-  /** The texts of the latest reviews, and their comments on the changes. */
+  /** The texts of the latest reviews, and their comments on lines of the changes. */
   const reviewComments = async (
     target: ApiTarget,
     number: number,
@@ -174,14 +173,14 @@ export function forgejoApi(api: JsonApi): HostApi {
         return pullRequestOf(await api.ask(target, request, pull));
       } catch (error) {
         if (!(error instanceof HostApiError && error.code === 'not-found')) throw error;
-        // The host responds with 404 for an unknown branch as for an unknown repository.
+        // 404 means an unknown branch or an unknown repository; `repository` throws for the latter.
         await repository(target);
         throw new HostApiError('invalid', `The repository has no branch ${head} or ${base}`, {
           cause: error,
         });
       }
     },
-    /** Searches at most 250 open pull requests where the base is not the default branch. */
+    /** If the base is not the default branch, only 250 open pull requests are searched. */
     openOf: async (target, head) => {
       const isWanted = (each: Pull) =>
         each.state === 'open' && each.head.ref === head && each.head.repo_id === each.base.repo_id;
@@ -192,7 +191,7 @@ export function forgejoApi(api: JsonApi): HostApi {
         const pulls = await api.ask(target, { path: pullsPath(target), query }, z.array(pull));
         const own = pulls.find(isWanted);
         if (own !== undefined) return pullRequestOf(own);
-        // A host may return fewer than requested.
+        // A host may return fewer than `pageSize` items, so only an empty page is the last one.
         if (pulls.length === 0) return undefined;
       }
       return undefined;
@@ -208,7 +207,7 @@ export function forgejoApi(api: JsonApi): HostApi {
       return { ...pullRequestOf(found), body: found.body, comments: latest(comments.flat()) };
     },
     comment: async (target, number, body) => {
-      // The path of comments is also that of issues.
+      // The path of comments accepts issues too, so this request checks for a pull request.
       await api.ask(target, { path: pullPath(target, number) }, pull);
       const made = await api.ask(
         target,

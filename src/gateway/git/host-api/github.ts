@@ -33,7 +33,7 @@ const pull = z.object({
   merged: z.boolean().optional(),
   merged_at: z.string().nullish(),
   title: title(),
-  // The repository of a fork may be deleted.
+  // `repo` is null if the fork was deleted.
   head: z.object({ ref: name(), repo: z.object({ id: z.int() }).nullish() }),
   base: z.object({ ref: name(), repo: z.object({ id: z.int() }) }),
 });
@@ -54,7 +54,7 @@ const comment = z
       body: each.body ?? '',
       time: each.created_at,
       path: each.path,
-      // A comment on a line that a later push has removed only has the original one.
+      // After a later push has removed the line, the comment only has `original_line`.
       line: each.line ?? each.original_line,
     }),
   );
@@ -72,7 +72,7 @@ function pullRequestOf(each: z.output<typeof pull>): PullRequest {
   };
 }
 
-/** GitHub responds with 422 for all values that it rejects. */
+/** GitHub responds with 422 to all rejected values, so the text shows an existing pull request. */
 const refusedAs = ({ status, text }: Refusal) =>
   status === 422 && text.includes('A pull request already exists') ? 'exists' : 'invalid';
 
@@ -86,7 +86,7 @@ export function githubApi(api: JsonApi): HostApi {
   const commentsPath = (target: ApiTarget, number: number) =>
     `${repositoryPath(target)}/issues/${number}/comments`;
 
-  /** Comments on the pull request, which GitHub lists oldest first: the last pages of them. */
+  /** Comments on the pull request itself: the last two pages, because the oldest come first. */
   const discussion = async (target: ApiTarget, number: number, count: number) => {
     const last = Math.max(1, Math.ceil(count / pageSize));
     const pages = [last - 1, last].filter((page) => page > 0);
@@ -137,7 +137,7 @@ export function githubApi(api: JsonApi): HostApi {
         { path: `${repositoryPath(target)}/pulls`, query },
         z.array(pull),
       );
-      // GitHub ignores an unreadable filter, and an owner may have forks too.
+      // GitHub ignores an invalid filter, and a fork may have a branch of the same name.
       const own = found.find(
         (each) =>
           each.state === 'open' &&
@@ -157,7 +157,7 @@ export function githubApi(api: JsonApi): HostApi {
       return { ...pullRequestOf(found), body: found.body, comments: latest(comments.flat()) };
     },
     comment: async (target, number, body) => {
-      // The path of comments is also that of issues.
+      // The path of comments accepts issues too, so this request checks for a pull request.
       await api.ask(target, { path: pullPath(target, number) }, pull);
       const schema = z.object({ html_url: pageUrl() });
       const made = await api.ask(

@@ -26,7 +26,7 @@ const mergeRequest = z.object({
   title: title(),
   source_branch: name(),
   target_branch: name(),
-  // The project of a fork may be deleted.
+  // `source_project_id` is null if the fork was deleted.
   source_project_id: z.int().nullish(),
   target_project_id: z.int(),
 });
@@ -41,12 +41,12 @@ const note = z.object({
   author: z.object({ username: name() }),
   body: commentBody(),
   created_at: time(),
-  /** System notes are no comments: GitLab adds one for each push. */
+  /** GitLab adds a system note, which is no comment, for each push. */
   system: z.boolean(),
   position: position.nullish(),
 });
 
-/** A locked merge request is being merged. */
+/** GitLab locks a merge request during the merge, so `locked` counts as open. */
 const states = { opened: 'open', closed: 'closed', merged: 'merged', locked: 'open' } as const;
 
 const pullRequestOf = (each: z.output<typeof mergeRequest>): PullRequest => ({
@@ -59,13 +59,13 @@ const pullRequestOf = (each: z.output<typeof mergeRequest>): PullRequest => ({
   base: each.target_branch,
 });
 
-/** The title by which GitLab recognizes a draft. */
+/** GitLab recognizes a draft by the beginning of its title. */
 const titleOf = (text: string, isDraft: boolean): string =>
   isDraft && !/^draft:/i.test(text) ? `Draft: ${text}` : text;
 
 const refusedAs = ({ status }: Refusal) => (status === 409 ? 'exists' : 'invalid');
 
-/** Twice the kept number, because half of them may be system notes. */
+/** Twice the maximum of comments, because half of the notes may be system notes. */
 const notesPerPage = 100;
 
 /** Merge requests by the REST API of GitLab, version 4. */
@@ -140,7 +140,7 @@ export function gitlabApi(api: JsonApi): HostApi {
       return { ...pullRequestOf(found), body: found.description, comments: latest(comments) };
     },
     comment: async (target, number, body) => {
-      // A note has no URL of its own in a response.
+      // The response to a new note does not contain its URL.
       const { web_url } = await api.ask(
         target,
         { path: requestPath(target, number) },

@@ -1,29 +1,29 @@
-/** A repository of a git host, and the secret that opens the API of the host for it. */
+/** A repository of a git host, with a token for the API of the host. */
 export interface ApiTarget {
-  /** Path on the host: owner/name, or a path through groups. */
+  /** Path on the host: owner/name, or a path with the groups of GitLab. */
   readonly repository: string;
   /** Access token of the host: a secret. */
   readonly token: string;
   readonly signal: AbortSignal;
-  /** Called before each request; throws its own error where the host must not be asked. */
+  /** Called before each request. Throws its own error if the host must not be asked. */
   readonly charge?: () => void;
 }
 
 export interface HostRepository {
-  /** The current name, which differs from that of the request after a rename. */
+  /** The current name, which differs from the requested one after a rename. */
   readonly name: string;
   readonly defaultBranch: string;
 }
 
-/** Draft is a flag of an open pull request, so that a state is one word. */
+/** A draft is an open pull request with `isDraft`, not a state of its own. */
 export const pullRequestStates = ['open', 'closed', 'merged'] as const;
 export type PullRequestState = (typeof pullRequestStates)[number];
 
 /** A pull request, or a merge request of GitLab, as its host reports it. */
 export interface PullRequest {
-  /** Number within the repository, as people write it: the iid of GitLab. */
+  /** Number within the repository, as people write it; in GitLab, the `iid`. */
   readonly number: number;
-  /** URL of its page, which begins with http:// or https://. */
+  /** URL of the page of the pull request, which begins with http:// or https://. */
   readonly url: string;
   readonly state: PullRequestState;
   readonly isDraft: boolean;
@@ -35,16 +35,16 @@ export interface PullRequest {
 /** One comment of a person or a program, on the pull request or on a line of its changes. */
 export interface PullRequestComment {
   readonly author: string;
-  /** The beginning of its text. */
+  /** The beginning of the comment. */
   readonly body: string;
-  /** RFC 3339, as the host reports it. */
+  /** Time in RFC 3339 form, as the host reports it. */
   readonly time: string;
   readonly path?: string;
   readonly line?: number;
 }
 
 export interface PullRequestDetails extends PullRequest {
-  /** The beginning of its description. */
+  /** The beginning of the description. */
   readonly body: string;
   /** The latest comments, oldest first. */
   readonly comments: readonly PullRequestComment[];
@@ -59,12 +59,12 @@ export interface NewPullRequest {
 }
 
 /**
- * - exists: there is an open pull request for the branch.
- * - denied: the token does not open the repository, or may not do this.
+ * - exists: the branch has an open pull request.
+ * - denied: the token does not open the repository, or does not allow the operation.
  * - not-found: there is no such repository or pull request, or the token does not show it.
- * - invalid: the host refuses the values: an unknown branch, or a branch without changes.
+ * - invalid: the host rejects the values, such as an unknown branch or a branch without changes.
  * - busy: the host limits the rate of requests.
- * - unavailable: the host does not answer, or its answer can't be read.
+ * - unavailable: the host does not respond, or its response can't be parsed.
  */
 export const hostApiErrorCodes = [
   'exists',
@@ -76,7 +76,7 @@ export const hostApiErrorCodes = [
 ] as const;
 export type HostApiErrorCode = (typeof hostApiErrorCodes)[number];
 
-/** The message may contain a text of the host, bounded and without control characters. */
+/** The message may contain a text of the host, of limited length and without control characters. */
 export class HostApiError extends Error {
   override readonly name = 'HostApiError';
   readonly code: HostApiErrorCode;
@@ -87,9 +87,9 @@ export class HostApiError extends Error {
   }
 }
 
-/** The API of one git host. Methods throw `HostApiError`, and the reason of an aborted signal. */
+/** The API of one git host. Methods throw `HostApiError`, or the reason of an aborted signal. */
 export interface HostApi {
-  /** Throws where the repository has no branch. */
+  /** Throws if the repository has no branch. */
   repository(target: ApiTarget): Promise<HostRepository>;
   create(target: ApiTarget, pullRequest: NewPullRequest): Promise<PullRequest>;
   /** The open pull request of a branch of the repository itself, not of a fork. */

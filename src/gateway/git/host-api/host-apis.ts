@@ -13,17 +13,17 @@ import { newApiDispatcher, newJsonApi, type JsonApi } from './json-api.ts';
 
 export interface HostApisOptions {
   readonly hosts: GitHosts;
-  /** Base URLs of APIs by provider that differ from those of the provider's kind of host. */
+  /** Base URLs of APIs, by provider, where they differ from the provider's default. */
   readonly apiUrls: GitHosts;
   readonly outward: Outward;
   /** Maximum duration of one request with its redirects. Default: 15 s. */
   readonly timeoutMs?: number;
-  /** Maximum size of an answer. Default: 4 MiB. */
+  /** Maximum size of a response. Default: 4 MiB. */
   readonly maxBodyBytes?: number;
 }
 
 export interface HostApis {
-  /** Undefined for a provider that is not configured, or whose API the gateway does not know. */
+  /** Undefined if the provider is not configured, or if the gateway does not know its API. */
   of(provider: string): HostApi | undefined;
   close(): Promise<void>;
 }
@@ -42,15 +42,15 @@ const calls: Readonly<Record<string, Calls>> = {
 type Urls = Pick<HostApisOptions, 'hosts' | 'apiUrls'>;
 
 /**
- * The base URL of a host's API, without user, query and fragment. Undefined where the provider is
- * not configured, has no known API, or has no http(s) URL.
+ * The base URL of a host's API, without user, query and fragment. Undefined if the provider is not
+ * configured, has no known API, or has no http(s) URL.
  */
 export function apiUrlOf(provider: string, urls: Urls): URL | undefined {
   const path = gitProviderOf(provider)?.api?.path;
   return path === undefined ? undefined : urlOf(provider, path, urls);
 }
 
-/** The same for a provider of any name that is a GitHub. */
+/** Like `apiUrlOf`, for a provider of any name whose host is GitHub or GitHub Enterprise Server. */
 export const githubApiUrlOf = (provider: string, urls: Urls): URL | undefined =>
   urlOf(provider, githubApiPath, urls);
 
@@ -71,7 +71,6 @@ function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | 
   return url;
 }
 
-/** The APIs of the configured git hosts, over one pool of connections. */
 export function newHostApis(options: HostApisOptions): HostApis {
   const { hosts, apiUrls, outward, ...limits } = options;
   const dispatcher = newApiDispatcher(outward);

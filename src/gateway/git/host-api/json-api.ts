@@ -14,33 +14,33 @@ export interface JsonApiOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Maximum duration of one request with its redirects. Default: 15 s. */
   readonly timeoutMs?: number;
-  /** Maximum size of an answer. Default: 4 MiB. */
+  /** Maximum size of a response. Default: 4 MiB. */
   readonly maxBodyBytes?: number;
 }
 
-/** A response by which the host rejects the values of a request. */
+/** A response with which the host rejects the values of a request. */
 export interface Refusal {
   readonly status: number;
-  /** The texts of the response, bounded and without control characters. */
+  /** The texts of the response, of limited length and without control characters. */
   readonly text: string;
 }
 
 export interface JsonRequest {
-  /** Begins with a slash; each segment is encoded. */
+  /** Begins with a slash. Each segment is encoded. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number>>;
-  /** A request with a body is a POST, and is sent once. */
+  /** A request with a body is a POST, which is sent only once. */
   readonly body?: Readonly<Record<string, unknown>>;
-  /** The error code of a rejection. Default: invalid. */
+  /** Returns the error code for a rejection. Default: invalid. */
   readonly refusedAs?: (refusal: Refusal) => HostApiErrorCode;
 }
 
 export type Access = Pick<ApiTarget, 'token' | 'signal' | 'charge'>;
 
 export interface JsonApi {
-  /** Returns the response as the schema parses it. */
+  /** Returns the response, parsed by the schema. */
   ask<S extends z.ZodType>(access: Access, request: JsonRequest, schema: S): Promise<z.output<S>>;
-  /** The same, with the total number of items where the host reports it as `x-total-count`. */
+  /** Like `ask`, with the total number of items if the host reports it as `x-total-count`. */
   list<S extends z.ZodType>(
     access: Access,
     request: JsonRequest,
@@ -48,7 +48,6 @@ export interface JsonApi {
   ): Promise<{ readonly items: z.output<S>; readonly total: number | undefined }>;
 }
 
-/** The pool of connections to the APIs of all hosts. */
 export const newApiDispatcher = (outward: Outward): Dispatcher =>
   outward.pool({ connections: 16, connectTimeoutMs: 10_000 });
 
@@ -58,7 +57,7 @@ const maxRedirects = 2;
 
 /**
  * A client for the JSON API of one git host. Errors contain no token, no URL of the host, and at
- * most 300 characters of its texts.
+ * most 300 characters of the host's texts.
  */
 export function newJsonApi(options: JsonApiOptions): JsonApi {
   const answerOf = async (access: Access, request: JsonRequest): Promise<Answer> => {
@@ -86,7 +85,7 @@ export function newJsonApi(options: JsonApiOptions): JsonApi {
   };
 }
 
-/** The failure of a request without a response. */
+/** The reason why a request got no response, as the predicate of a sentence. */
 export function silenceOf(error: unknown): string {
   const proxyError = proxyErrorIn(error);
   return proxyError === undefined
@@ -109,7 +108,7 @@ const unavailable = (what: string, cause?: unknown): HostApiError =>
     cause === undefined ? {} : { cause },
   );
 
-/** Requests the URL, and those to which the responses to a GET redirect. */
+/** Sends the request, and follows the redirects of a GET. */
 async function following(
   options: JsonApiOptions,
   access: Access,
@@ -119,7 +118,7 @@ async function following(
   for (let hops = 0; ; hops++) {
     const answer = await sendPersistently(options, access, request, url);
     if (!redirects.has(answer.status)) return answer;
-    // The host would act at another URL than that of the request.
+    // A redirected POST would act on another URL than the requested one.
     if (request.body !== undefined)
       throw new HostApiError(
         'not-found',
@@ -136,14 +135,14 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 function urlOf(baseUrl: URL, { path, query = {} }: JsonRequest): URL {
   const url = new URL(`${baseUrl.pathname.replace(/\/+$/, '')}${path}`, baseUrl);
-  // Dots in the name of a branch would lead to another path.
+  // A segment `..` in the name of a branch would change the path.
   if (!url.pathname.endsWith(path))
     throw new HostApiError('not-found', 'The API of the git host has no address for these names');
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
   return url;
 }
 
-/** Undefined for a URL that is not below the base URL of the API. */
+/** The target of a redirect; undefined if it is not below the base URL of the API. */
 function redirected(from: URL, location: string | string[] | undefined, base: URL) {
   if (typeof location !== 'string' || !URL.canParse(location, from.href)) return undefined;
   const url = new URL(location, from);
@@ -155,7 +154,7 @@ function redirected(from: URL, location: string | string[] | undefined, base: UR
   return isBelow ? url : undefined;
 }
 
-/** Sends a read once more after a stale connection. */
+/** Sends a GET a second time if the host had closed the connection. */
 const sendPersistently: typeof sendOnce = (options, access, request, url) =>
   sendOnce(options, access, request, url).catch((error: unknown) => {
     if (request.body !== undefined || !isClosedConnection(error) || access.signal.aborted)
@@ -189,7 +188,7 @@ async function sendOnce(
   };
 }
 
-/** Leaving the loop destroys the body, and with it the connection: the rest is not read. */
+/** If the body is too large, the error ends the loop, which closes the connection. */
 async function bodyOf(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -229,7 +228,7 @@ function errorOf(answer: Answer, { token }: Access, { refusedAs }: JsonRequest):
   );
 }
 
-/** The statuses with one meaning; undefined where the meaning depends on the request. */
+/** The error code of a status; undefined if its meaning depends on the request. */
 function codeOf({ status, headers }: Answer): HostApiErrorCode | undefined {
   const isLimited =
     status === 429 ||
@@ -243,11 +242,11 @@ function codeOf({ status, headers }: Answer): HostApiErrorCode | undefined {
 }
 
 const maxTextCharacters = 300;
-/** Longer than any token, so that none is truncated before it is removed. */
+/** Longer than any token, so that no token is truncated before it is removed. */
 const maxUncheckedCharacters = maxTextCharacters + 16_384;
 const maxTexts = 10;
 
-/** The error texts of a host, in one line and without the token. */
+/** The error texts of a host, on one line and without the token. */
 const textsOf = (body: unknown, token: string): string =>
   plainText(textsIn(body, 0).slice(0, maxTexts).join('; '), maxUncheckedCharacters)
     .replaceAll(token === '' ? '\0' : token, '…')
@@ -258,7 +257,7 @@ const textsOf = (body: unknown, token: string): string =>
 
 const textFields = ['message', 'error', 'errors'] as const;
 
-/** GitHub returns a list of objects with a message, GitLab texts by field name. */
+/** GitHub reports errors as a list of objects with a message, GitLab as texts by field name. */
 function textsIn(value: unknown, depth: number): readonly string[] {
   if (typeof value === 'string') return [value.slice(0, maxUncheckedCharacters)];
   if (typeof value !== 'object' || value === null || depth > 3) return [];
