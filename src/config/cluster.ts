@@ -194,13 +194,7 @@ const gatewaySettings = z.object({
   }).default(0),
 });
 
-const gatewaySchema = gatewaySettings
-  .superRefine(checkGithubApp)
-  .superRefine(checkArchive)
-  .refine(({ SIGN_IN_FILE, PUBLIC_URL }) => SIGN_IN_FILE === undefined || PUBLIC_URL !== undefined, {
-    path: ['SIGN_IN_FILE'],
-    message: 'needs PUBLIC_URL, to which identity providers send people back',
-  });
+const gatewaySchema = gatewaySettings.superRefine(checkGithubApp).superRefine(checkArchive);
 
 export type OperatorConfig = z.output<typeof operatorSchema>;
 export type GatewayConfig = z.output<typeof gatewaySchema>;

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { ConfigError, flag } from './environment.ts';
+import { apiKeyRoles, apiKeyScopes } from '../resources/api-key.ts';
+import { ownerName } from '../resources/schema.ts';
 
 /**
  * A claim of an ID token: its name, or the names of nested objects separated by dots
@@ -48,10 +50,31 @@ const issuerSchema = z.strictObject({
   recheckSeconds: z.int().min(60).max(86_400).default(900),
 });
 
+const serviceAccountsSchema = z.strictObject({
+  /** Audience that a token has to name, so that no token for another service counts. */
+  audience: z.string().min(1).max(200).default('conversation-operator'),
+  rules: z
+    .array(
+      z.strictObject({
+        namespace: z.string().min(1).max(63),
+        name: z.string().min(1).max(253),
+        owner: ownerName(),
+        role: z.enum(apiKeyRoles).default('user'),
+        scopes: z.array(z.enum(apiKeyScopes)).min(1).optional(),
+        templates: z.array(z.string().min(1).max(253)).min(1).max(100).optional(),
+      }),
+    )
+    .min(1)
+    .max(1_000),
+});
+
 const fileSchema = z.strictObject({
+  /** Service accounts of the cluster that use the service with their tokens. */
+  serviceAccounts: serviceAccountsSchema.optional(),
   issuers: z
     .array(issuerSchema)
     .max(20)
+    .default([])
     .refine(
       (issuers) => new Set(issuers.map(({ name }) => name)).size === issuers.length,
       'must have different names',
@@ -73,11 +96,11 @@ export const signInSettings = {
 type SignInConfig = z.output<z.ZodObject<typeof signInSettings>>;
 
 /** Throws a ConfigError that names the file and the field. No error contains a secret. */
-export function readIssuers({
+export function readSignIn({
   SIGN_IN_FILE: file,
   SIGN_IN_SECRETS_DIR: folder,
 }: SignInConfig) {
-  if (file === undefined) return [];
+  if (file === undefined) return { issuers: [], serviceAccounts: undefined };
   const read = (path: string, setting: string): string => {
     try {
       return readFileSync(path, 'utf8');
@@ -99,9 +122,10 @@ export function readIssuers({
         .map(({ path, message }) => `SIGN_IN_FILE: ${path.join('.') || 'the file'}: ${message}`)
         .join('\n'),
     );
-  return data.issuers.map((issuer) => {
+  const issuers = data.issuers.map((issuer) => {
     if (folder === undefined) return issuer;
     const clientSecret = read(join(folder, issuer.name), 'SIGN_IN_SECRETS_DIR').trim();
     return clientSecret === '' ? issuer : { ...issuer, clientSecret };
   });
+  return { issuers, serviceAccounts: data.serviceAccounts };
 }

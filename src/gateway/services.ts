@@ -21,6 +21,7 @@ import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
+import { ServiceAccounts } from './sign-in/service-accounts.ts';
 import { IdentityProviders } from './sign-in/identity-providers.ts';
 import { directly } from '@conversation-operator/outward/outward';
 
@@ -145,6 +146,18 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     random,
     sessions,
     identityProviders,
+    serviceAccounts:
+      options.signIn?.serviceAccounts &&
+      new ServiceAccounts({
+        ...options.signIn.serviceAccounts,
+        client: options.client,
+        namespace,
+        clock,
+        logger,
+        ring,
+        feed: feeds.apiKeys,
+        random,
+      }),
     caches,
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,

@@ -24,7 +24,7 @@ export const apiKeyScopes = ['read', 'start', 'manage', 'secrets', 'admin'] as c
 export type ApiKeyScope = (typeof apiKeyScopes)[number];
 
 /** Uses of an ApiKey that belongs to the sign-in of a person in a browser. */
-export const signInUses = ['Link', 'Session'] as const;
+export const signInUses = ['Link', 'Session', 'ServiceAccount'] as const;
 
 export const apiKeySpecSchema = z
   .object({
@@ -70,7 +70,7 @@ export const apiKeySpecSchema = z
     ),
     signIn: optional(
       z.enum(signInUses),
-      'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. Absent: the key is for requests.',
+      'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. ServiceAccount: the key of a service account of the cluster for a day. Absent: the key is for requests.',
     ),
   })
   .meta(

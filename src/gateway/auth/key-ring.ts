@@ -204,6 +204,15 @@ export class KeyRing {
     );
   }
 
+  /** The valid key of this name that `ServiceAccounts` has created. */
+  ofServiceAccount(name: string): ValidKey | undefined {
+    const key = this.#find(name);
+    return this.#valid(
+      key === undefined ? [] : [key],
+      ({ spec }) => spec.signIn === 'ServiceAccount',
+    );
+  }
+
   byReference(reference: string): ValidKey | undefined {
     return this.#valid(
       this.#options.cache.store.byIndex('sessionReference', reference),
@@ -297,7 +306,7 @@ const unauthorized = () =>
 const bearer = /^Bearer +([^\s]+) *$/i;
 
 /** The keys in the headers of a request, in order of precedence. */
-function keysOf(headers: IncomingHttpHeaders): string[] {
+export function keysOf(headers: IncomingHttpHeaders): string[] {
   const [, token] = bearer.exec(headers.authorization ?? '') ?? [];
   const sessionKey = headers['x-session-api-key'];
   return [token, typeof sessionKey === 'string' ? sessionKey : undefined].filter(

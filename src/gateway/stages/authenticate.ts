@@ -1,3 +1,4 @@
+import type { ServiceAccounts } from '../sign-in/service-accounts.ts';
 import type { Sessions } from '../sign-in/sessions.ts';
 import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
@@ -5,6 +6,7 @@ import {
   type KeyRing,
   authenticate as authenticateKey,
   type KeyChain,
+  keysOf,
   requireScope,
   type Principal,
 } from '../auth/key-ring.ts';
@@ -22,6 +24,8 @@ interface AuthenticationNeeds {
   readonly rateLimits: RateLimits;
   readonly ring: KeyRing;
   readonly sessions: Sessions;
+  /** Absent where no service account has a rule. */
+  readonly serviceAccounts: ServiceAccounts | undefined;
 }
 
 /**
@@ -36,7 +40,10 @@ export const authenticate =
     if (!needs.isSynced()) throw unavailable();
     const opened = openedBySessionKey(needs.agents, route, request);
     if (opened === undefined) {
-      const principal = (await personOf(needs.sessions, request)) ?? principalOf(needs, request);
+      const principal =
+        (await personOf(needs.sessions, request)) ??
+        (await programOf(needs.serviceAccounts, request)) ??
+        principalOf(needs, request);
       needs.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
@@ -75,6 +82,19 @@ async function personOf(sessions: Sessions, request: Request): Promise<Principal
   if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;
   await sessions.seen(request);
   return sessions.principalOf(request);
+}
+
+/** The principal of the service account whose token a request has. */
+async function programOf(
+  serviceAccounts: ServiceAccounts | undefined,
+  request: Request,
+): Promise<Principal | undefined> {
+  if (serviceAccounts === undefined) return undefined;
+  for (const key of keysOf(request.headers)) {
+    const principal = await serviceAccounts.principalOf(key);
+    if (principal !== undefined) return principal;
+  }
+  return undefined;
 }
 
 function principalOf(

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readIssuers } from '../../../src/config/sign-in.ts';
+import { readSignIn } from '../../../src/config/sign-in.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sign-in-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -11,7 +11,7 @@ function read(text: string, secrets?: Readonly<Record<string, string>>) {
   writeFileSync(file, text);
   for (const [name, secret] of Object.entries(secrets ?? {}))
     writeFileSync(join(folder, name), secret);
-  return readIssuers({
+  return readSignIn({
     SIGN_IN_FILE: file,
     SIGN_IN_SECRETS_DIR: secrets === undefined ? undefined : folder,
     SIGN_IN_KEYS_REQUIRE_ACTIVE_PERSON: false,
@@ -28,7 +28,7 @@ ${more}`;
 
 describe('the file of the identity providers', () => {
   it('is read with its defaults', () => {
-    expect(read(`issuers:${issuer()}`)).toEqual([
+    expect(read(`issuers:${issuer()}`).issuers).toEqual([
       {
         name: 'company',
         issuer: 'https://login.example.com/realms/main',
@@ -45,19 +45,19 @@ describe('the file of the identity providers', () => {
   });
 
   it('has client secrets beside it, without the end of their line', () => {
-    expect(read(`issuers:${issuer()}`, { company: 'a-secret\n' })).toMatchObject([
+    expect(read(`issuers:${issuer()}`, { company: 'a-secret\n' }).issuers).toMatchObject([
       { clientSecret: 'a-secret' },
     ]);
   });
 
   it('is none by default', () => {
     expect(
-      readIssuers({
+      readSignIn({
         SIGN_IN_FILE: undefined,
         SIGN_IN_SECRETS_DIR: undefined,
         SIGN_IN_KEYS_REQUIRE_ACTIVE_PERSON: false,
       }),
-    ).toEqual([]);
+    ).toEqual({ issuers: [], serviceAccounts: undefined });
   });
 
   it.each([
@@ -70,6 +70,24 @@ describe('the file of the identity providers', () => {
     ['an unknown role', `issuers:${issuer().replace('role: user', 'role: root')}`, /issuers\.0\.rules\.0\.role/],
   ])('is refused with the name of the field: %s', (_case, text, message) => {
     expect(() => read(text)).toThrow(message);
+  });
+
+  it('has rules for service accounts', () => {
+    const text = `serviceAccounts:
+  rules:
+    - { namespace: ci, name: runner, owner: ci-bot, scopes: [read, start] }
+`;
+    expect(read(text)).toEqual({
+      issuers: [],
+      serviceAccounts: {
+        audience: 'conversation-operator',
+        rules: [
+          { namespace: 'ci', name: 'runner', owner: 'ci-bot', role: 'user', scopes: ['read', 'start'] },
+        ],
+      },
+    });
+    expect(() => read(text.replace('ci-bot', '-'))).toThrow(/serviceAccounts\.rules\.0\.owner/);
+    expect(() => read(text.replace('read,', 'write,'))).toThrow(/rules\.0\.scopes\.0/);
   });
 
   it('is refused where a secret is missing', () => {
