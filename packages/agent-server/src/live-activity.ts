@@ -13,7 +13,7 @@ const copied = (part: string): string => Buffer.from(part, 'utf16le').toString('
 interface TailPart {
   /** Position where the part begins in the whole text, in UTF-16 units. */
   readonly from: number;
-  /** Position where the reader's next part begins. */
+  /** Position after the part, from which the same reader reads the next part. */
   readonly end: number;
   /** The part, with secrets replaced by markers. */
   readonly text: string;
@@ -28,7 +28,7 @@ export class LiveTail {
   #kept = 0;
   #end = 0;
 
-  /** @param isContinued Whether the text continues another one, so it may begin within a secret. */
+  /** @param isContinued Whether other text came before, so that this may begin within a secret. */
   constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
     this.#isContinued = isContinued;
   }
@@ -103,7 +103,7 @@ const comparedCharacters = 1_024;
 
 const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
 
-/** Growing outputs of commands and texts of the agent. Lost when the server's process ends. */
+/** Unfinished outputs of commands and texts of the agent. They are lost when the server ends. */
 export class LiveActivity {
   /** Outputs by id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();
