@@ -28,7 +28,7 @@ export class LiveTail {
   #kept = 0;
   #end = 0;
 
-  /** @param isContinued Whether other text came before, so that this may begin within a secret. */
+  /** @param isContinued Whether the text continues another one, so it may begin within a secret. */
   constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
     this.#isContinued = isContinued;
   }

@@ -134,8 +134,8 @@ export class AcpProgram implements Program {
       const child = await this.#connected(run);
       let notice: string | undefined;
       if (approval?.answer !== undefined) {
-        // The event is stored first, so that no answer is sent twice. If the server crashes before it
-        // sends the answer, the agent asks again.
+        // The event is stored first, so that no answer is sent twice. If the server crashes before
+        // it sends the answer, the agent asks again.
         await run.append({
           event: stateEvent({ key: 'approval_delivered', value: approval.request.id }),
         });

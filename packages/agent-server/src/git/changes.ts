@@ -10,8 +10,8 @@ const emptyTree = async (git: Git, repository: string): Promise<string> =>
 
 /**
  * Returns the id of the commit to compare with: the commit of `ref`, or without `ref`, the result
- * of `displayBase`. If HEAD has no commit, the result is the empty tree. Throws HttpError 400 for an
- * unknown name.
+ * of `displayBase`. If HEAD has no commit, the result is the empty tree. Throws HttpError 400 for
+ * an unknown name.
  */
 export async function baseOf(git: Git, repository: string, ref?: string): Promise<string> {
   if (ref === undefined)
@@ -93,8 +93,8 @@ export interface GitChange {
 const maxNested = 50;
 
 /**
- * Arguments of `git diff`. A rename appears as a deletion and an addition. Git runs no diff program of the
- * repository, and ignores the settings of submodules.
+ * Arguments of `git diff`. A rename appears as a deletion and an addition. Git runs no diff program
+ * of the repository, and ignores the settings of submodules.
  */
 const nameStatus = [
   ...['diff', '--name-status', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'],

@@ -160,7 +160,7 @@ export class Connections {
   }
 
   /**
-   * Counts a request through a trusted proxy. Returns a refusal if its client has too many.
+   * Counts a trusted proxy's request. Returns a refusal if its client has too many requests.
    * @param carrier The response or socket that closes when the request is over.
    */
   refusal(request: IncomingMessage, carrier: EventEmitter): Refusal | undefined {
