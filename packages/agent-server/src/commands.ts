@@ -109,7 +109,7 @@ export interface CommandOptions {
   readonly onOutput?: OutputListener | undefined;
   /** Returns the secrets to mask in the output. Called when the command has ended. */
   readonly needles?: () => Needles;
-  /** An abort kills the command. After its end, `run` rejects with the signal's reason. */
+  /** An abort kills the command. When the command has ended, `run` rejects with the reason. */
   readonly signal?: AbortSignal;
 }
 

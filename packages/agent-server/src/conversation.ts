@@ -154,7 +154,7 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /** Starts a run. Returns false during a run. A finished conversation remains unchanged. */
+  /** Starts a run; false if a run is in progress. A finished conversation remains unchanged. */
   async run(): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
@@ -165,7 +165,7 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
-  /** Approval request of an ACP agent that waits for an answer now. */
+  /** Approval request of an ACP agent; undefined unless the request waits for an answer now. */
   get approval(): ApprovalRequest | undefined {
     const { status, approval } = this.#state;
     return status === 'waiting_for_confirmation' && approval?.answer === undefined

@@ -118,7 +118,7 @@ export class LiveActivity {
     return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
-  /** Takes the whole output of a call so far. Begins a new text if it doesn't extend the last. */
+  /** Takes a call's whole output so far. If it does not extend the last output, begins a new text. */
   replace(callId: string, whole: string): void {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};

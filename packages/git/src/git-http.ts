@@ -194,7 +194,7 @@ function headOf({ statusCode: status, headers }: Dispatcher.ResponseData) {
   };
 }
 
-/** Reads at most `maxBytes`. `break` closes the connection, so that the rest is not read. */
+/** Reads at most `maxBytes`. Closes the connection instead of reading the rest of the body. */
 async function readBounded(
   body: Dispatcher.ResponseData['body'],
   maxBytes: number,

@@ -146,9 +146,8 @@ export class PushBody implements AsyncIterable<Buffer> {
 
 /**
  * Reads the commands at the beginning of a push; `body.ahead` then begins with the pack. Throws
- * `PushError` for invalid commands; the caller can still forward or discard the body. Refuses more
- * than git does where two parsers could read the same bytes differently. Source: git's
- * gitprotocol-pack.adoc.
+ * `PushError` for invalid commands; the caller can still forward or discard the body. Unlike
+ * git, refuses bytes that two parsers could read differently. Source: git's gitprotocol-pack.adoc.
  */
 export async function readPush(body: PushBody): Promise<Push> {
   const commands: RefCommand[] = [];

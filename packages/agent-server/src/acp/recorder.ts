@@ -57,7 +57,7 @@ interface RawPart {
 }
 /** Parts that decide what a tool call does; undefined if the agent did not send the part. */
 type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>> & {
-  /** Title with secrets masked. The event of the call contains only its beginning. */
+  /** Title with secrets masked. The call's event contains only the beginning of the title. */
   readonly shownTitle: string | undefined;
 };
 

@@ -142,8 +142,8 @@ const shortenedEnd = /(?:\.\.\.|…)["'`]?$/;
 const needsInput: ReadonlySet<string> = new Set(['read', 'delete', 'move', 'fetch']);
 
 /**
- * Whether an agent has omitted a part of the call: Gemini omits long arguments, Codex the change of
- * a file beyond 1 MiB, and OpenCode the file that it reads.
+ * Whether an agent has omitted a part of the call. Gemini omits long arguments, Codex omits the
+ * change of a file larger than 1 MiB, and OpenCode omits which file it reads.
  */
 export function hasOmission({ title, kind, inputs, contents, locations }: AskedParts): boolean {
   const parts = contents.flatMap((content) => contentParts.safeParse(content).data ?? []);

@@ -139,7 +139,10 @@ export async function changesOf(
   return parse(await git.output(repository, ...nameStatus, parent, id, '--'));
 }
 
-/** Returns a commit and its first parent, or the empty tree. Throws HttpError 400 if unknown. */
+/**
+ * Returns the ids of a commit and of its first parent. The empty tree replaces a missing parent.
+ * Throws HttpError 400 if the commit is unknown.
+ */
 export async function commitOf(
   git: Git,
   repository: string,
@@ -174,7 +177,7 @@ async function changesIn(
   return [...new Map([...added, ...tracked].map((change) => [change.path, change])).values()];
 }
 
-/** Returns the folders directly below that contain `.git`, except hidden folders. */
+/** Returns the direct subfolders that contain `.git`, except hidden subfolders. */
 async function repositoriesIn(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const found: string[] = [];

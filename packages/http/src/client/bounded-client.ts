@@ -182,7 +182,7 @@ function callErrorOf(error: unknown, { signal }: BoundedCall, deadline: Deadline
   return new CallError(isNotConnected(error) ? 'unreachable' : 'connection-lost', { cause: error });
 }
 
-/** Throws `too-large` beyond `maxBytes`. Leaving the loop destroys the body and the connection. */
+/** Throws `too-large` beyond `maxBytes`, and then destroys the body and the connection. */
 async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -79,7 +79,7 @@ export class LoadShedder {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /** Returns a refusal under overload. Costs less than `enter`, which callers call if undefined. */
+  /** Returns a refusal under overload, faster than `enter`. If undefined, call `enter` next. */
   refusal(kind: RequestKind): Refusal | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;
