@@ -118,7 +118,7 @@ export class LiveActivity {
     return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
-  /** Takes a call's whole output so far. If it does not extend the last output, begins a new text. */
+  /** Takes a call's whole output so far. Begins a new text if the output is a different one. */
   replace(callId: string, whole: string): void {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};
