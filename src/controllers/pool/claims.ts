@@ -115,8 +115,8 @@ const byAge = (one: Sandbox, other: Sandbox): number => (ageKeyOf(one) < ageKeyO
 /**
  * Claims warm sandboxes for starts of conversations. A claim is one patch, which sets the owner and
  * the owner reference to the conversation. The patch has the resourceVersion that was read, so that
- * no two starts claim the same sandbox. `AdmissionCache` counts the sandbox for its owner from the
- * moment when the patch is sent, as it counts an admission.
+ * no two starts claim the same sandbox. `AdmissionCache` counts the sandbox for the new owner from
+ * the moment when the patch is sent.
  */
 export class WarmSandboxClaims {
   readonly #options: WarmSandboxClaimsOptions;
@@ -286,8 +286,9 @@ export class WarmSandboxClaims {
 
   /**
    * Annotates the pod before the claim. A pod that outlives its sandbox counts in the quota of the
-   * annotated owner; without a claim that annotation has no effect. The other annotations keep the
-   * node; without a claim, `DisruptionReconciler` resets them after a minute.
+   * owner in `ownerAnnotation`. If the claim fails, that annotation has no effect. The annotations
+   * of `annotationsToKeepNode` keep an autoscaler from removing the node. If the claim fails,
+   * `DisruptionReconciler` resets them after a minute.
    */
   async #claimPod(warmSandbox: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
     const { namespace, name } = warmSandbox.metadata;

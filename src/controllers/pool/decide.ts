@@ -63,7 +63,9 @@ export interface ObservedPool {
   readonly warmSandboxes: readonly Sandbox[];
   /** Number of created warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
-  /** Maximum warm sandboxes of this pool: its share of those that quotas allow the namespace. */
+  /**
+   * Maximum warm sandboxes of this pool. All pools share what the quotas of the namespace permit.
+   */
   readonly room: number;
   /** Number of further warm sandboxes that the quotas of the namespace permit. */
   readonly free: number;
@@ -143,7 +145,7 @@ const usefulness = (warmSandbox: Sandbox): number => {
   return isAdmitted(warmSandbox) ? 1 : 0;
 };
 
-/** Decides which warm sandboxes a pool creates and deletes. Pure. */
+/** Decides which warm sandboxes a pool creates and deletes. A pure function. */
 export function decidePool(observed: ObservedPool): PoolPlan {
   const { pool, template, warmSandboxes, unseen, isProbing, booted } = observed;
   const { templateName, replicas } = pool.spec;

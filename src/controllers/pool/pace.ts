@@ -19,8 +19,8 @@ function bucketOf({ maxPerMinute }: Refill): TokenBucket {
 
 /**
  * Decides when a pool may create warm sandboxes. `refill.maxPerMinute` limits all creations. A
- * claimed sandbox is replaced `refill.delay` after its claim, whatever claims follow. A failure to
- * boot delays all further creations, longer with each consecutive failure.
+ * claimed sandbox is replaced `refill.delay` after its claim; later claims do not prolong that
+ * delay. A failure to boot delays all further creations, longer with each consecutive failure.
  */
 export class PoolPace {
   readonly #clock: Clock;

@@ -78,7 +78,7 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
 const isTooLarge = (message: Message): boolean =>
   bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
 
-/** Runs a write that adds this number of stored bytes; throws where the quota has no room. */
+/** Runs a write that adds this number of stored bytes; throws if the quota does not allow them. */
 type Store = (bytes: number, write: () => Promise<Conversation>) => Promise<Conversation>;
 
 const totalBytes = (messages: readonly LaterMessage[]): number =>
