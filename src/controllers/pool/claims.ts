@@ -29,10 +29,11 @@ interface OwnerStarts {
 }
 
 /**
- * Divides the warm sandboxes of a template fairly between owners with a start in the last minute. A
- * single such owner may claim all. Otherwise each owner may claim an equal part of the sandboxes
- * that are ready or were claimed in that minute, so that starts and deletions in a loop leave the
- * other owners their part. Starts are in memory only; a new leader begins without any.
+ * Divides the warm sandboxes of a template fairly between owners with a start in the last minute.
+ * If there is only one, this owner may claim all. Otherwise each owner may claim an equal part of
+ * the sandboxes that are ready or were claimed in that minute, so that starts and deletions in a
+ * loop leave the other owners their part. Starts are in memory only; a new leader begins without
+ * any.
  */
 export class ClaimShares {
   readonly #clock: Pick<Clock, 'monotonic'>;

@@ -123,7 +123,7 @@ const isFailed = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.failed);
 /**
  * Whether the cluster removed the pod of a warm sandbox through no fault of its agent. The eviction
- * of a pod that has never been ready is no such loss, because its agent may have caused it.
+ * of a pod that has never been ready does not count, because its agent may have caused it.
  */
 function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boolean {
   const { reason = '' } = findCondition(status?.conditions, SandboxCondition.ready) ?? {};
@@ -181,8 +181,8 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   );
   const create = Math.min(due, Math.max(0, observed.free));
   // An outdated warm sandbox is deleted when its replacement is created, so that after an edit of
-  // the template no more agents boot at once than the rate limit permits. Without room for both in
-  // a quota, the outdated one is deleted first.
+  // the template no more agents boot at once than the rate limit permits. If a quota has no room
+  // for both, the outdated one is deleted first.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - due);
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
   const ready = current.filter(

@@ -82,7 +82,6 @@ export class PoolPace {
     if (createdAt >= this.#failedAt) this.#failures = 0;
   }
 
-  /** Number of warm sandboxes that may be created now. */
   get allowance(): number {
     const now = this.#clock.monotonic();
     return now < this.#readyAt ? 0 : this.#bucket.availableAt(now);

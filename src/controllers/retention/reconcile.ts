@@ -129,8 +129,9 @@ export class RetentionReconciler {
   }
 
   /**
-   * Decides again on the API server's version of the object, because a cache may lag, and takes the
-   * step. Deletes only an object that is due since `dueAtMs`, which `ElapsedTimes` has confirmed.
+   * Reads the object from the API server, because a cache may lag, decides the step again, and
+   * takes it. Deletes only an object that is due since `dueAtMs`, which `ElapsedTimes` has
+   * confirmed.
    */
   async #act(
     cached: RetentionSubject,

@@ -182,8 +182,8 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
 }
 
 /**
- * Whether the node of a pod is unreachable. For such a node the node controller only sets Ready to
- * False. If a kubelet sets Ready to False, a container is unready or a readiness gate is unmet.
+ * Whether the node of a pod is unreachable. The node controller then sets only Ready to False. If a
+ * kubelet sets Ready to False, a container is unready or a readiness gate is unmet.
  */
 export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;

@@ -148,7 +148,6 @@ export interface SandboxOutward {
   readonly trust?: SandboxTrust | undefined;
 }
 
-/** Settings of the operator that apply to every pod. */
 export interface PodSurroundings {
   /** The gateway's server for sandboxes; absent if sandboxes can not reach the gateway. */
   readonly agentSide?: AgentSide | undefined;

@@ -25,7 +25,6 @@ export interface ObservedSandbox {
   readonly nodeAddition?: NodeAddition;
 }
 
-/** Why a sandbox waits, for its status. */
 export interface WaitingFor {
   readonly reason: string;
   readonly message: string;

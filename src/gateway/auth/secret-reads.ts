@@ -136,9 +136,7 @@ interface DisclosuresOptions {
  */
 export class Disclosures {
   readonly #options: DisclosuresOptions;
-  /**
-   * The session key generation shown in the last hour, by UID of the API key and of the sandbox.
-   */
+  /** Generation of the session key shown in the last hour, by the UIDs of API key and sandbox. */
   readonly #recorded: LRUCache<string, { readonly generation: number | undefined }>;
 
   constructor(options: DisclosuresOptions) {

@@ -40,7 +40,7 @@ const retryAfterSeconds = 10;
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
 
-/** The last delivered messages that fit into `maxBytes` besides the undelivered ones. */
+/** The last delivered messages that fit into `maxBytes` together with the undelivered messages. */
 function recentlyDelivered(
   conversation: Conversation,
   waitingBytes: number,

@@ -45,8 +45,8 @@ export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha256';
 
 /**
- * The request without its secrets, as the text for its hash. The order of the fields and unknown
- * fields do not matter, because the schema normalizes them.
+ * The request without its secrets, as the text for its hash. Neither unknown fields nor the order
+ * of the fields matter, because the schema normalizes them.
  */
 const textOf = ({ conversation_id: _id, secrets: _secrets, ...request }: StartRequest): Buffer =>
   Buffer.from(JSON.stringify(request));

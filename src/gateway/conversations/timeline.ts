@@ -128,7 +128,7 @@ const stepEntry = (step: StartStep): TimelineEntry =>
     is_warning: step.state === 'failed',
   });
 
-/** Undefined without a valid time, and for `Ready`, which the entry of the status READY repeats. */
+/** Undefined without a valid time, and for the Event `Ready`, which repeats the entry of READY. */
 function eventEntry(event: KubeEvent): TimelineEntry | undefined {
   const { firstTimestamp, eventTime, lastTimestamp, count = 1, reason = '', message = '' } = event;
   const first = firstTimestamp ?? eventTime ?? event.metadata.creationTimestamp;

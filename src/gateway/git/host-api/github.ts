@@ -72,7 +72,7 @@ function pullRequestOf(each: z.output<typeof pull>): PullRequest {
   };
 }
 
-/** GitHub responds with 422 to all rejected values, so the text shows an existing pull request. */
+/** GitHub responds with 422 to all rejected values; the text shows if a pull request exists. */
 const refusedAs = ({ status, text }: Refusal) =>
   status === 422 && text.includes('A pull request already exists') ? 'exists' : 'invalid';
 
