@@ -74,7 +74,7 @@ export class ClaimShares {
     };
   }
 
-  /** Owners with a start in the last minute; undefined: there is none. */
+  /** Owners with a start in the last minute; undefined if there is none. */
   #recent(template: string, now: number): Map<string, OwnerStarts> | undefined {
     const owners = this.#byTemplate.get(template);
     if (owners === undefined) return undefined;
@@ -222,7 +222,7 @@ export class WarmSandboxClaims {
     return pool !== undefined && pool.metadata.deletionTimestamp === undefined;
   }
 
-  /** Claims this warm sandbox. Undefined: another start has used up the limit of the owner. */
+  /** Claims this warm sandbox; undefined if another start has used up the limit of the owner. */
   async #take(
     warmSandbox: Sandbox,
     conversation: CachedConversation,

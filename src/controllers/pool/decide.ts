@@ -33,8 +33,8 @@ const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
   `${metadata.uid}/${metadata.generation}`;
 
 /**
- * A new warm sandbox without an owner reference to the pool: with one, the garbage collector could
- * delete a sandbox of a deleted pool although a start has just claimed it.
+ * A new warm sandbox. It has no owner reference to the pool, because the garbage collector could
+ * then delete a sandbox of a deleted pool although a start has just claimed it.
  */
 export function newWarmSandbox(
   { metadata: { namespace, name } }: SandboxPool,

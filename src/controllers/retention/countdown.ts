@@ -106,7 +106,7 @@ export function decideRetention({
   return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule, atMs };
 }
 
-/** Settings that delete objects: the reasons of the condition Expiring, labels of a metric. */
+/** Settings that delete objects, as reasons of the condition Expiring and labels of a metric. */
 export const RetentionRule = {
   finished: 'Finished',
   failed: 'Failed',

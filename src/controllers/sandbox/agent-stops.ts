@@ -30,7 +30,7 @@ export interface AgentStopsOptions extends CommonNeeds {
 
 interface ArchivedPause {
   readonly pauseTime: string;
-  /** Whether all runs had ended. */
+  /** Whether all runs had ended when the archive was made. */
   readonly isLast: boolean;
 }
 
@@ -276,7 +276,7 @@ export class AgentStops {
     try {
       await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy, signal });
     } catch (error) {
-      // Until `pauseBoundMs` is over, another attempt follows. Then the pause ends without an
+      // Another attempt follows until `pauseBoundMs` is over. The pause then ends without an
       // archive.
       if (signal.aborted || this.#leftMs(sandbox, pauseTime) > 0) throw error;
       this.#options.logger.warn(

@@ -79,9 +79,9 @@ export class Creations {
   }
 
   /**
-   * Stores in the status that a pod may exist from now on. The write has the resourceVersion in
-   * which the sandbox was admitted and meant to run, so that the API server rejects the write after
-   * any change. It is not needed if the write of the admission has stored the same.
+   * Stores in the status that a pod may exist from now on, if the admission has not stored it. The
+   * write has the resourceVersion in which the sandbox was admitted and meant to run, so that the
+   * API server rejects the write after any change.
    */
   async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys, clock } = this.#options;

@@ -159,8 +159,9 @@ export const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
   durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
 
 /**
- * Whether the step depends on an autoscaler's Events about a node for the pod, because the deadline
- * of a first start runs or is over. A sandbox that has run waits for a node in any case.
+ * Whether the step depends on an autoscaler's Events about a node for the pod. Only a first start
+ * has a deadline, which does not count while a node is being added. A sandbox that has run waits
+ * for a node in any case.
  */
 export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
   const { sandbox, pod, startingForMs } = observed;

@@ -2,7 +2,7 @@ import type { CachedContainerStatus, CachedPod } from '../../resources/cached-co
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 import { trustFailure } from './outward.ts';
 
-/** Minimum number of restarts of a crash loop. */
+/** Minimum number of restarts that count as a crash loop. */
 const crashLoopRestarts = 3;
 /**
  * Minimum duration of a run after which the operator, like the kubelet (twice the maximum back-off

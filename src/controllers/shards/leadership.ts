@@ -80,7 +80,7 @@ export interface LeadershipOptions extends Omit<
   'members' | 'onStartedLeading' | 'onStoppedLeading'
 > {
   readonly shards: number;
-  /** Resolves when the process can lead; until then it acquires none of several shards. */
+  /** Resolves when the process can lead. If there are several shards, it acquires none before. */
   readonly ready: (signal: AbortSignal) => Promise<void>;
   /** Starts the work of the leader of a shard. `LeaderElectionOptions` describes the contract. */
   readonly onStartedLeading: (term: Term, signal: AbortSignal) => Promise<void>;

@@ -242,7 +242,7 @@ export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Princ
 }
 
 export function authenticateKey(ring: KeyRing, key: string): Principal | undefined {
-  // A key with `signIn` is no API key for requests: that of a sign-in link only opens /login.
+  // A key with `signIn` authenticates no requests. The key of a sign-in link only opens /login.
   const found = ring.byText(key, undefined);
   return found && principalOfKey(found);
 }

@@ -44,7 +44,7 @@ export class SecretReads {
   readonly #clock: Clock;
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  /** By secret and reader, the reads since their last log line, if that is at most a minute old. */
+  /** Reads since the last log line about this secret and reader. An entry lasts about a minute. */
   readonly #recent = new Map<string, Repeats>();
   #timer: Timer | undefined;
 

@@ -152,8 +152,8 @@ export function streamStart(
 }
 
 /**
- * Maximum stored bytes of the tasks in a response that is built in memory. A larger response, of up
- * to some 100 MiB, is sent task by task.
+ * Maximum stored bytes of the tasks in a response that is built in memory. A larger response, which
+ * may have about 100 MiB, is sent task by task.
  */
 const maxGatheredBytes = 262_144;
 

@@ -137,7 +137,8 @@ export function githubApi(api: JsonApi): HostApi {
         { path: `${repositoryPath(target)}/pulls`, query },
         z.array(pull),
       );
-      // GitHub ignores an invalid filter, and a fork may have a branch of the same name.
+      // GitHub ignores an invalid filter, and a fork may have a branch with this name. Therefore
+      // the results are filtered again.
       const own = found.find(
         (each) =>
           each.state === 'open' &&
