@@ -14,7 +14,7 @@ export const maxChainLength = 8;
 /** Properties of a valid key together with its chain of issuers (`spec.issuedBy`). */
 export interface KeyChain {
   readonly role: ApiKeySpec['role'];
-  /** Time at which the first key of the chain expires; Infinity where no key expires. */
+  /** Time at which the first key of the chain expires; Infinity if no key expires. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of its issuer, then of the issuer's issuer, and so on. */
   readonly uids: readonly string[];
@@ -27,9 +27,9 @@ const expiryOf = ({ spec }: ApiKey): number =>
   spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0;
 
 /**
- * The chain of a key; undefined where a key of the chain is missing, has another UID, is disabled
- * or has expired. `find` reads a cache: while the cache does not show an issuer, the key is
- * refused, so a lagging cache never lets a key outlive its issuer.
+ * The chain of a key; undefined if a key of the chain is missing, has another UID, is disabled or
+ * has expired. `find` reads a cache. While the cache does not show an issuer, the key is refused,
+ * so a lagging cache never lets a key outlive its issuer.
  */
 export function chainOf(
   key: ApiKey,
@@ -54,7 +54,7 @@ export function chainOf(
   }
 }
 
-/** Throws `key-depth-exceeded` where the new key would make its chain too long. */
+/** Throws `key-depth-exceeded` if the new key would make its chain too long. */
 export function refuseTooDeep({ uids }: KeyChain): void {
   if (uids.length < maxChainLength) return;
   throw new ProblemError(
@@ -242,7 +242,7 @@ export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Princ
 }
 
 export function authenticateKey(ring: KeyRing, key: string): Principal | undefined {
-  // A key with `signIn` is no API key for requests: that of a sign-in link only opens /login.
+  // A key with `signIn` authenticates no requests. The key of a sign-in link only opens /login.
   const found = ring.byText(key, undefined);
   return found && principalOfKey(found);
 }

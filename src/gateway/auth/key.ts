@@ -11,9 +11,9 @@ export interface IssueKeyOptions {
   readonly owner: string;
   readonly role?: ApiKeySpec['role'];
   readonly description?: string | undefined;
-  /** Expiration time in RFC 3339; absent where the key never expires. */
+  /** Expiration time in RFC 3339; absent if the key never expires. */
   readonly expiresAt?: string | undefined;
-  /** The key whose request creates this key; this key ends with it. Absent without such a key. */
+  /** The issuer of this key; absent if there is none. A key is valid only while its issuer is. */
   readonly issuedBy?: ApiKeySpec['issuedBy'];
   /** Use of the key in a sign-in; absent for a key that authenticates requests. */
   readonly signIn?: ApiKeySpec['signIn'];

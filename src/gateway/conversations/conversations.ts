@@ -179,7 +179,7 @@ async function start(needs: StartNeeds, { owner, headers, body, about }: StartCa
   return conversation;
 }
 
-/** An update with tags reads the stored object first, because the patch depends on its tags. */
+/** If `change` has tags, reads the stored conversation first: the patch removes its other tags. */
 async function update(
   needs: StartNeeds,
   conversation: CachedConversation,
