@@ -20,7 +20,7 @@ export async function installInto(
   try {
     await install(attempt);
     if (existsSync(program)) return;
-    // The folder does not exist, or lacks a file that the program needs.
+    // `home` does not exist, or contains an incomplete installation without `program`.
     await rm(home, { recursive: true, force: true });
     if (!existsSync(home)) renameSync(attempt, home);
   } finally {
@@ -65,7 +65,7 @@ export async function runInstaller(
 const withoutKeys = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('LLM_')));
 
-/** Whether a command succeeds; false if not on the PATH. Rejects with the reason of the signal. */
+/** Whether a command exists and succeeds. Rejects with the reason of the signal. */
 export async function succeeds(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],
   { environment, signal }: Pick<InstallerOptions, 'environment' | 'signal'>,

@@ -138,7 +138,7 @@ export const openHandsTemplate = (
         ],
       },
     },
-    // By default the agent also loads its browser tool, and there is no browser.
+    // By default the agent also loads its browser tool, but its environment has no browser.
     agent: {
       kind: 'openhands',
       workingDir: '/workspace',
@@ -314,7 +314,7 @@ const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
 
-/** Adds LLM_API_KEY as the key `model` after mounted ones. Throws `CommandError` if invalid. */
+/** Adds LLM_API_KEY as the key `model`, unless one is mounted. Throws `CommandError` if invalid. */
 export function localAgentCredentials(
   { LLM_API_KEY: text }: LocalModel,
   mounted: AgentCredentials,

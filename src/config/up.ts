@@ -17,7 +17,7 @@ import {
   someOf,
 } from './environment.ts';
 
-/** Agents that this machine can run. Agents of other projects are installed first. */
+/** Agents that this machine can run. Except for `reference`, they are installed before use. */
 const agentNames = ['reference', 'openhands', ...acpAgentNames] as const;
 export type LocalAgentName = (typeof agentNames)[number];
 

@@ -20,7 +20,7 @@ import { StoredLimits } from './stored-limits.ts';
 export interface Outcome {
   readonly state: SlotState;
   readonly taken: boolean;
-  /** Owner that the write gives to a warm sandbox; absent where the write changes no owner. */
+  /** Owner that the write gives to a warm sandbox; absent if the write changes no owner. */
   readonly owner?: string;
 }
 
@@ -151,7 +151,7 @@ export class AdmissionCache {
     const { uid, resourceVersion } = sandbox.metadata;
     const known = this.#sandboxes.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
-      // The object of the watch replaces an equal object of a response, so that memory holds one.
+      // The object of a watch replaces the equal object of a response, so that memory has no copy.
       if (this.#assumed.has(uid) || known.metadata.resourceVersion !== resourceVersion) return;
       if (known === sandbox) return;
     }
@@ -284,8 +284,8 @@ export class AdmissionCache {
   }
 
   /**
-   * Assumes the outcome of a write of this version, unless a newer version is known. The assumption
-   * holds until a read after `until`, or a newer version, shows the truth.
+   * Assumes the outcome of a write based on this version, unless a newer version is known. The
+   * assumption ends with a newer version, or with a read after `until`.
    */
   assume(sandbox: Sandbox, outcome: Omit<Assumed, 'sandbox'>): void {
     const { namespace, uid } = sandbox.metadata;

@@ -74,7 +74,7 @@ export class SandboxClassifier {
     return [...found.values()];
   }
 
-  /** The conversations of the sandbox's owner among its owner references. */
+  /** The conversations in the sandbox's owner references, except those of other owners. */
   #referencedConversations(sandbox: Sandbox): readonly ReferencedConversation[] {
     return conversationReferencesOf(sandbox).flatMap(
       ({ uid, name }): readonly ReferencedConversation[] => {

@@ -280,8 +280,8 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Stores the newest head of the store in a status whose `head` does not exist. Such a status
-   * comes from a backup without the last change's time, so the archive's retention starts again.
+   * Stores the newest head of the store in a status whose `head` does not exist there. Such a
+   * status comes from a backup, without the time of the last change, so the retention starts again.
    */
   async #adopted(
     conversation: CachedConversation,

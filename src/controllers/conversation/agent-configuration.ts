@@ -88,7 +88,9 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /** The secrets that no text of the agent may show: the model's API key, and the owner's. */
+  /**
+   * The secrets that no text of the agent may show: the model's API key, and the owner's secrets.
+   */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
     signal: AbortSignal,

@@ -23,7 +23,7 @@ import { withTransition } from './start/start-status.ts';
 import type { StatusWriter } from './status-writer.ts';
 import { storedObject } from '../stored-object.ts';
 
-/** Whether the status says that the sandbox is deleted. A cache that still shows it lags. */
+/** Whether the status says that the sandbox is deleted, even if a lagging cache still shows it. */
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
   sandboxStatus === 'MISSING' && sandboxUID !== undefined;
 
