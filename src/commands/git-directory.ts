@@ -96,7 +96,7 @@ function isPrivateKey(text: string): boolean {
   }
 }
 
-/** File with CA certificates for Node in the folder of credentials. The file is no credential. */
+/** File in the folder of credentials that contains CA certificates for Node, and no credential. */
 const certificatesFile = 'ca.crt';
 
 type Secrets = Pick<GitCredential, 'authorization' | 'token'>;

@@ -314,7 +314,7 @@ const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
 
-/** Adds LLM_API_KEY as the key `model`, unless one is mounted. Throws `CommandError` if invalid. */
+/** Adds LLM_API_KEY as key `model` if none is mounted. Throws `CommandError` for an invalid key. */
 export function localAgentCredentials(
   { LLM_API_KEY: text }: LocalModel,
   mounted: AgentCredentials,

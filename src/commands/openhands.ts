@@ -46,9 +46,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/**
- * All three have a name here, because uv takes any version of a package that only others require.
- */
+/** The list names all three, because uv takes any version of a package that only others need. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
 /** Versions of Python that the agent supports. `UV_PYTHON` overrides this range. */
 const pythonVersions = '>=3.12,<3.14';

@@ -151,7 +151,7 @@ export class AdmissionCache {
     const { uid, resourceVersion } = sandbox.metadata;
     const known = this.#sandboxes.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
-      // The object of a watch replaces the equal object of a response, so that memory has no copy.
+      // The object of a watch replaces an equal object of a response, to keep only one in memory.
       if (this.#assumed.has(uid) || known.metadata.resourceVersion !== resourceVersion) return;
       if (known === sandbox) return;
     }

@@ -200,7 +200,7 @@ export function decidedSandbox(
   return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
-/** The slot during a write whose outcome is unknown: taken if it is taken before or afterwards. */
+/** The slot while the outcome of a write is unknown: taken if taken before or after the write. */
 export function assumedSlot({ kind, slot }: Decision): Outcome {
   switch (kind) {
     case 'admit':

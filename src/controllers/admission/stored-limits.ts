@@ -33,7 +33,7 @@ type Counts = Pick<
   'conversations' | 'storedBytes' | 'sandboxes'
 >;
 
-/** Delay after a change of only the stored bytes, which change with each status of an agent. */
+/** Delay after a change of only the stored bytes, which each status write of an agent changes. */
 const storedBytesDelayMs = 30_000;
 
 const nameOf = ({ name }: Owner): string => name;

@@ -318,7 +318,7 @@ export class Archiver {
     return { kind: stoppedBy, added };
   }
 
-  /** Deletes a replaced head, which no reader needs. After a failure, the next pause does so. */
+  /** Deletes a replaced head, which no reader needs. After a failure, the next pause deletes it. */
   async #deleteHead(
     { metadata: { namespace, uid } }: CachedConversation,
     head: string | undefined,

@@ -142,9 +142,7 @@ export class ArchiveSweep {
     return { orphans, ripe, used: archived.length - missing.length };
   }
 
-  /**
-   * Sets the condition `ArchivesSwept` of the templates. Records an Event if the sweep is stopped.
-   */
+  /** Sets the condition `ArchivesSwept` of templates. Records an Event if the sweep is stopped. */
   async #show(
     namespace: string,
     stop: { readonly orphans: number; readonly archives: number } | undefined,

@@ -113,7 +113,7 @@ export async function resumeRun(
   let isRequested = false;
   try {
     const state = await agent.conversation(endpoint, id, { signal });
-    // A request to run would confirm the actions that by now wait for an answer.
+    // While actions wait for an answer, a request to run would confirm them.
     if (state?.executionStatus !== 'waiting_for_confirmation') {
       isRequested = true;
       await agent.run(endpoint, id, { signal });

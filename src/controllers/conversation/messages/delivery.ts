@@ -271,7 +271,7 @@ export class Delivery {
         ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }),
       };
     }
-    // `#observe` comes before the search, which then also finds a message stored in between.
+    // `#observe` runs before the search, so that the search finds a message stored in between.
     const unconfirmed = this.#observe(recipient, inFlight);
     if (isStored(message, await agent.userMessagesAfter(endpoint, id, inFlight.after, { signal })))
       return 'stored';

@@ -76,7 +76,7 @@ export const nextOnGrid = (now: number, interval: number, phase: number): number
  */
 export const slotMs = 100;
 
-/** A `phase` for `nextOnGrid` from a hash: a multiple of `slotMs` below `maxIntervalMs`. */
+/** Derives a `phase` for `nextOnGrid` from a text: a multiple of `slotMs` below `maxIntervalMs`. */
 export function phaseOf(text: string): number {
   let hash = 0;
   for (let index = 0; index < text.length; index++)
@@ -107,7 +107,7 @@ export interface PollOutcome {
   /** Versions of the polled objects. If the value changes, the next poll is due at once. */
   readonly subject: string;
   readonly sandboxUid: string;
-  /** Identity of the agent's container. Another container possibly sends no webhooks. */
+  /** Identity of the agent's container. Another container may be unable to send webhooks. */
   readonly agent: string;
   /** Status as stored after the poll. */
   readonly status: ConversationStatus;
