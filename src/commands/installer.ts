@@ -32,7 +32,7 @@ export interface InstallerOptions {
   readonly agent: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
-  /** End of the message "… is installed by", if the installer itself is not on the PATH. */
+  /** Text after "… is installed by" in the error for an installer that is not on the PATH. */
   readonly missing: string;
 }
 

@@ -199,7 +199,7 @@ export async function localAgents(options: LocalAgentsOptions): Promise<LocalAge
   // Agents are installed one after the other, because installers print their progress.
   for (const other of others) agents.push(await localAgent(other, options, reference));
   return {
-    // Sandboxes of an earlier start may have the template of the reference agent.
+    // Sandboxes of an earlier start may need the image of the reference agent.
     images: agents.reduce((images, agent) => ({ ...images, ...agent.images }), reference),
     templateName: first.templateName,
     ensureTemplates: async (client, namespace) => {

@@ -58,7 +58,7 @@ export const archiveSettings = {
     .optional(),
   /** Region of the bucket. Default: AWS_REGION, else us-east-1. */
   ARCHIVE_S3_REGION: region.optional(),
-  /** The region where the process runs, which AWS sets in its own environments. */
+  /** Region of the process. AWS sets this variable in its own environments. */
   AWS_REGION: z.string().optional(),
   /** Prefix of every key, without the slash that follows. Default: none. */
   ARCHIVE_S3_PREFIX: keyPrefix.optional(),

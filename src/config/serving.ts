@@ -81,7 +81,7 @@ export function checkGithubApp(config: GithubAppSettings, context: core.$Refinem
 export const serving = {
   ...cloneTimeout,
   /**
-   * Whether git hosts are asked for a repository and branch at a start, and for lists of branches.
+   * Whether the gateway asks git hosts about a repository and branch, and for lists of branches.
    */
   GIT_CHECK: flag(true),
   /** Maximum total time of GIT_CHECK for a start, which is accepted unchecked after this time. */

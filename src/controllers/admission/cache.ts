@@ -74,7 +74,7 @@ const stateOf = ({ state, taken }: Slot): (typeof states)[number] | undefined =>
  * The state on which admission decides: the newest known version of every sandbox and quota, from
  * watches, from reads, and from the operator's own writes. No decision waits for a read. A write
  * counts from the moment when it is sent, like an assumed pod in kube-scheduler. A write of unknown
- * outcome, and a pod that may still exist, count as a taken slot until a read shows the truth.
+ * outcome, and a pod that may still exist, count as a taken slot until a read shows the outcome.
  */
 export class AdmissionCache {
   readonly #options: AdmissionCacheOptions;

@@ -15,7 +15,7 @@ export interface PollBulkheadOptions {
    * Maximum concurrent polls after `quickMs` or of unresponsive agents (slow permits). Default 64.
    */
   readonly slow?: number;
-  /** Whether a poll waits for a quick permit, instead of a failure at once. Default true. */
+  /** Whether a poll waits for a quick permit. Otherwise the poll ends at once. Default true. */
   readonly waits?: boolean;
   /** Maximum delay in milliseconds before an unresponsive agent is polled again. Default 15,000. */
   readonly maxDelayMs?: number;

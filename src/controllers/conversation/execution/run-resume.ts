@@ -95,9 +95,7 @@ export function withResumeFailed(
 export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number =>
   Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
 
-/**
- * Marks the run as resumed. `containerLosses` stays until `healthyRunMs`, or the end of the run.
- */
+/** Marks the run as resumed. `containerLosses` stays until the run lasts `healthyRunMs` or ends. */
 export function withRunResumed(
   { executionDetail: _past, ...status }: ConversationStatus,
   now: string,

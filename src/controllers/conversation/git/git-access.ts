@@ -214,7 +214,7 @@ const httpHosts = (hosts: GitHosts): readonly (readonly [provider: string, url: 
     return url?.startsWith('http') === true ? [[provider, url]] : [];
   });
 
-/** Whether the URL can be in quotes in git's configuration without escapes. */
+/** Whether git's configuration can contain the URL in quotes without escapes. */
 const isPlain = (url: string): boolean => !/[\s\p{Cc}"\\]/u.test(url);
 
 /** Temporary file for the git token, below the agent's working directory (`gitTokenScript`). */
