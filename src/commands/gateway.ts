@@ -87,7 +87,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
       version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
-      // One sandbox needs fewer connections, and no sandbox can use all connections.
+      // One sandbox needs fewer connections. The limit leaves connections for other sandboxes.
       maxConnectionsPerAddress: 128,
       notify: (notification: AgentNotification, owner: string) =>
         notifications.notify(notification, owner),

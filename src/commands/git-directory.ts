@@ -96,7 +96,7 @@ function isPrivateKey(text: string): boolean {
   }
 }
 
-/** Entry of the Secret with CA certificates, whose path is in a variable of Node's environment. */
+/** File in the folder of credentials that contains CA certificates for Node, and no credential. */
 const certificatesFile = 'ca.crt';
 
 type Secrets = Pick<GitCredential, 'authorization' | 'token'>;
@@ -117,7 +117,7 @@ export interface MountedGitCredentialsOptions {
   readonly logger: Logger;
 }
 
-/** Two sources of credentials in files. Another source can take precedence over the second. */
+/** Two sources of credentials in files. The GitHub App takes precedence over the second source. */
 interface GitCredentialFiles {
   /** Files named PROVIDER.OWNER. */
   readonly own: CredentialSource;
@@ -165,7 +165,7 @@ export function mountedGitCredentials(options: MountedGitCredentialsOptions): Gi
   return credentialsOf([own, everybodys]);
 }
 
-/** Shared credentials by provider, from files and URLs of hosts: none of owners or a GitHub App. */
+/** Reads the tokens that all owners share: those in PROVIDER files and in the URLs of `hosts`. */
 export async function everybodysGitCredentials({
   hosts,
   folder,
@@ -198,8 +198,9 @@ type GitCredentialsConfig = GithubAppConfig &
   Pick<GatewayConfig | UpConfig, 'GIT_HOSTS' | 'GIT_CREDENTIALS_DIR'>;
 
 /**
- * Credentials for private repositories, which only the gateway has. The first that exists is used:
- * files of owners, the GitHub App, shared files, users in the URLs of hosts. The stack closes all.
+ * Credentials for private repositories, which only the gateway has. Files of owners come first,
+ * then the GitHub App, shared files, and users in the URLs of hosts. The stack closes the App's
+ * client.
  */
 export function gitCredentials(
   config: GitCredentialsConfig,
@@ -221,7 +222,7 @@ export function gitCredentials(
   ]);
 }
 
-/** Checks access to repositories on the settings' git hosts. The stack closes the checker. */
+/** Creates the checker of access to repositories, if GIT_CHECK is set. The stack closes it. */
 export function gitDirectory(
   config: GatewayConfig | UpConfig,
   credentials: GitCredentials,

@@ -20,7 +20,7 @@ export async function installInto(
   try {
     await install(attempt);
     if (existsSync(program)) return;
-    // The folder does not exist, or lacks a file that the program needs.
+    // `home` does not exist, or contains an incomplete installation without `program`.
     await rm(home, { recursive: true, force: true });
     if (!existsSync(home)) renameSync(attempt, home);
   } finally {
@@ -32,7 +32,7 @@ export interface InstallerOptions {
   readonly agent: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
-  /** End of the message "… is installed by", if the installer itself is not on the PATH. */
+  /** Text after "… is installed by" in the error for an installer that is not on the PATH. */
   readonly missing: string;
 }
 
@@ -65,7 +65,7 @@ export async function runInstaller(
 const withoutKeys = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('LLM_')));
 
-/** Whether a command succeeds; false if not on the PATH. Rejects with the reason of the signal. */
+/** Whether a command exists and succeeds. Rejects with the reason of the signal. */
 export async function succeeds(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],
   { environment, signal }: Pick<InstallerOptions, 'environment' | 'signal'>,

@@ -138,7 +138,7 @@ export const openHandsTemplate = (
         ],
       },
     },
-    // By default the agent also loads its browser tool, and there is no browser.
+    // By default the agent also loads its browser tool, but its environment has no browser.
     agent: {
       kind: 'openhands',
       workingDir: '/workspace',
@@ -199,7 +199,7 @@ export async function localAgents(options: LocalAgentsOptions): Promise<LocalAge
   // Agents are installed one after the other, because installers print their progress.
   for (const other of others) agents.push(await localAgent(other, options, reference));
   return {
-    // Sandboxes of an earlier start may have the template of the reference agent.
+    // Sandboxes of an earlier start may need the image of the reference agent.
     images: agents.reduce((images, agent) => ({ ...images, ...agent.images }), reference),
     templateName: first.templateName,
     ensureTemplates: async (client, namespace) => {
@@ -314,7 +314,7 @@ const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
 
-/** Adds LLM_API_KEY as the key `model` after mounted ones. Throws `CommandError` if invalid. */
+/** Adds LLM_API_KEY as key `model` if none is mounted. Throws `CommandError` for an invalid key. */
 export function localAgentCredentials(
   { LLM_API_KEY: text }: LocalModel,
   mounted: AgentCredentials,

@@ -52,7 +52,7 @@ function localLink(
     );
   const connection = { kubeconfig: folder.file(localKubeconfig), namespace: localNamespace };
   return withClient(connection, async (client) => {
-    // If the key of the first start is revoked, the sessions of the link end.
+    // The sessions of this link end once a person revokes the key of the first start.
     const first = await storedFirstKey(client, folder);
     return createLoginLink({
       client,

@@ -10,7 +10,7 @@ import type { DataFolder } from './data-folder.ts';
 const suitable = /^3\.(12|13)\.(\d+)$/;
 
 /**
- * Newest suitable Python of pyenv, or undefined. uv finds only pyenv's selected one, on the PATH.
+ * Newest Python of pyenv that the agent supports. uv itself finds only pyenv's selected version.
  */
 function pyenvPython({
   PYENV_ROOT = '',
@@ -46,7 +46,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** All are pinned here, because uv takes any version of a package that only another one needs. */
+/** The list names all three, because uv takes any version of a package that only others need. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
 /** Versions of Python that the agent supports. `UV_PYTHON` overrides this range. */
 const pythonVersions = '>=3.12,<3.14';
@@ -68,8 +68,8 @@ export function pinnedVersion(constraints: string): string {
 }
 
 /**
- * Returns the Python of a virtual environment with the pinned OpenHands agent. uv creates a missing
- * environment. Throws `CommandError`, or rejects with the reason of the signal.
+ * Returns the path of Python in a virtual environment with the pinned OpenHands agent. uv creates a
+ * missing environment. Throws `CommandError`, or rejects with the reason of the signal.
  */
 export async function installOpenHands(options: InstallOptions): Promise<string> {
   const { folder, constraints } = options;
@@ -113,12 +113,12 @@ export const openHandsImage = 'conversation-operator/openhands-agent';
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
 /**
- * Maximum bytes of the folder: the path of a socket has at most 107 bytes, and tmux and the agent
- * append /tmux-4294967295/openhands-<32 hex digits>.
+ * Maximum bytes of the folder's path. The path of a socket has at most 107 bytes, and tmux and the
+ * agent append /tmux-4294967295/openhands-<32 hex digits> to the folder.
  */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/** Environment with a folder for tmux sockets; empty if its path is too long: tmux uses /tmp. */
+/** Sets the folder of tmux sockets. Sets nothing if its path is too long; tmux then uses /tmp. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};

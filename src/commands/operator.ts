@@ -37,7 +37,7 @@ export async function operator(): Promise<void> {
   const scope = config.ALL_NAMESPACES ? {} : { namespace };
   const forLease = connectForLease(connection, runtime);
   stack.defer(() => forLease.transport.close());
-  // Caches are filled before this process leads, so that a hand-over takes only as long as a lease.
+  // Caches are filled before this process leads, so that a new leader only has to get the lease.
   const caches = createCaches({ client, ...scope, ...runtime });
   startReflectors(reflectorsOf(caches), stack);
   const stop = new AbortController();

@@ -20,7 +20,7 @@ export interface OutwardRuntime extends MeasuredRuntime {
 }
 
 /**
- * Adds to the runtime the proxies and CAs by which the settings reach hosts outside the cluster.
+ * Adds the proxies and CAs of the settings to the runtime, for calls to hosts outside the cluster.
  * Logs these in one line without credentials. Throws a `CommandError` for an unusable TRUST_FILE.
  */
 export function withOutward(config: OutwardConfig, runtime: MeasuredRuntime): OutwardRuntime {
@@ -82,8 +82,8 @@ function proxyEnvironment(config: OutwardConfig): Environment {
 }
 
 /**
- * All variables name one file with the CAs of Node, of the operating system and of TRUST_FILE,
- * because git, curl and Python then read no other file. Running agents need a restart for a change.
+ * Names one file with the CAs of Node, of the operating system and of TRUST_FILE, because git, curl
+ * and Python read only the named file. Running agents need a restart after a change of TRUST_FILE.
  */
 function trustEnvironment({ TRUST_FILE: path }: OutwardConfig, folder: DataFolder): Environment {
   if (path === undefined) return {};

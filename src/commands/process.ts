@@ -44,9 +44,9 @@ export function connect(
 const leaseConnections = 2;
 
 /**
- * The client of a lease has its own connections. Calls wait in one queue for a free connection, so
- * that a renewal behind hundreds of slow writes would be late. The leader would then lose its lease
- * although the API server answers all calls.
+ * The client of a lease has its own connections, because calls wait in one queue for a free
+ * connection. A renewal behind hundreds of slow writes would be late, and the leader would lose its
+ * lease although the API server answers all calls.
  */
 export const connectForLease = (connection: Connection, runtime: MeasuredRuntime) =>
   connect(connection, runtime, { connections: leaseConnections });

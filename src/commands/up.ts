@@ -69,7 +69,7 @@ async function ensureFirstKey(
   return issued;
 }
 
-/** Origins of sandboxes: the setting, or loopback addresses if clients are on this machine. */
+/** Origins of sandboxes: SANDBOX_URL_TEMPLATE, or loopback addresses if PUBLIC_URL is absent. */
 function sandboxOrigins(
   { SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig,
   folder: DataFolder,
@@ -213,7 +213,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       keys,
       namespace,
       host: loopback,
-      // Agents store the addresses of their tools and secrets, which contain the port.
+      // Agents store URLs of tools and secrets with this port, so each start prefers the last port.
       port: await lastPort(folder, portFile),
       pullRequests,
       version,

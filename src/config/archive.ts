@@ -12,7 +12,7 @@ const isEndpoint = (text: string): boolean => {
   return username === '' && password === '' && search === '' && hash === '';
 };
 
-/** A beginning of keys in an object store. A slash at the end is removed. */
+/** A prefix of the keys in an object store. A slash at its end is removed. */
 const keyPrefix = z
   .string()
   .transform((text) => text.replace(/\/$/, ''))
@@ -58,9 +58,9 @@ export const archiveSettings = {
     .optional(),
   /** Region of the bucket. Default: AWS_REGION, else us-east-1. */
   ARCHIVE_S3_REGION: region.optional(),
-  /** The region where the process runs, which AWS sets in its own environments. */
+  /** Region of the process. AWS sets this variable in its own environments. */
   AWS_REGION: z.string().optional(),
-  /** Beginning of every key, without the slash that follows. Default: none. */
+  /** Prefix of every key, without the slash that follows. Default: none. */
   ARCHIVE_S3_PREFIX: keyPrefix.optional(),
   /**
    * Whether the bucket is in the path of URLs instead of their host name. Default: true with
@@ -69,7 +69,7 @@ export const archiveSettings = {
   ARCHIVE_S3_PATH_STYLE: flag(false).unwrap().optional(),
   /** Server-side encryption of the objects. Default: that of the bucket. */
   ARCHIVE_S3_ENCRYPTION: oneOf('AES256', 'aws:kms').optional(),
-  /** KMS key for the encryption aws:kms. Default: the key of AWS for S3. */
+  /** KMS key for the encryption aws:kms. Default: the AWS managed key for S3. */
   ARCHIVE_S3_KMS_KEY_ID: z
     .string()
     .regex(

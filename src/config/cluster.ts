@@ -16,7 +16,7 @@ import {
 import { initialObjects } from './initial-objects.ts';
 import { checkGithubApp, serving } from './serving.ts';
 
-/** A URL without a password, because every command of an agent can read its environment. */
+/** A URL without a password, because every command of an agent can read the URL. */
 const publicProxyUrl = httpUrl.refine((url) => !url.includes('@'), {
   error: 'must be a URL without a user and a password, which every command of an agent could read',
 });
@@ -94,7 +94,7 @@ const cluster = {
   NAMESPACE: z.string().optional(),
   /** Files with master keys of at least 32 bytes, the current one first, separated by commas. */
   MASTER_KEY_FILES: fileList,
-  /** Address to listen on. `::` means all IPv4 and IPv6 addresses, or only IPv4 without IPv6. */
+  /** Address to listen on. `::` means all addresses: IPv4, and IPv6 if the host supports IPv6. */
   HOST: z.string().default('::'),
   METRICS_PORT: port().default(9464),
 };
@@ -175,12 +175,12 @@ const gatewaySettings = z.object({
     (text) => httpUrl.safeParse(text).success,
     'must be an http or https URL',
   ),
-  /** Maximum concurrent requests and WebSockets to one agent, and to all agents. */
+  /** Maximum concurrent requests and WebSockets to one agent; PROXY_CONNECTIONS: to all agents. */
   PROXY_CONNECTIONS_PER_SANDBOX: count().default(256),
   PROXY_CONNECTIONS: count().default(10_000),
   /** Maximum time until an agent begins a response, which may wait for the end of a command. */
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
-  /** Maximum time without a byte of an agent's response, or in both directions of a WebSocket. */
+  /** Maximum idle time of an agent's response, or of both directions of a WebSocket. */
   PROXY_IDLE_SECONDS: seconds().default(600),
   /**
    * Time for which a terminating gateway still serves requests after /ready has begun to fail, so

@@ -86,7 +86,7 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/** Origin of a port of a sandbox, both named in one DNS label, so that one wildcard covers all. */
+/** Origin of a sandbox's port. One DNS label names both, so one wildcard covers all origins. */
 const sandboxUrl = z
   .string()
   .regex(

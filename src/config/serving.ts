@@ -82,7 +82,9 @@ export function checkGithubApp(config: GithubAppSettings, context: core.$Refinem
 export const serving = {
   ...signInSettings,
   ...cloneTimeout,
-  /** Whether git hosts are asked for repository and branch before a start, and for branch lists. */
+  /**
+   * Whether the gateway asks git hosts about a repository and branch, and for lists of branches.
+   */
   GIT_CHECK: flag(true),
   /** Maximum total time of GIT_CHECK for a start, which is accepted unchecked after this time. */
   GIT_CHECK_SECONDS: seconds(30).default(5),

@@ -17,7 +17,7 @@ import {
   someOf,
 } from './environment.ts';
 
-/** Agents that this machine can run. Agents of other projects are installed first. */
+/** Agents that this machine can run. Except for `reference`, they are installed before use. */
 const agentNames = ['reference', 'openhands', ...acpAgentNames] as const;
 export type LocalAgentName = (typeof agentNames)[number];
 
@@ -37,7 +37,7 @@ const schema = z.object({
   ARCHIVE: flag(true),
   /** Agent of conversations that name no template. Default: the reference agent. */
   AGENT: oneOf(...agentNames).optional(),
-  /** Several agents, each with a template. The first one is used if no template is named. */
+  /** Several agents, each with a template. Conversations without a template use the first agent. */
   AGENTS: someOf(...agentNames),
   /** Number of warm sandboxes whose agents already run. Default: that of the last run, or 0. */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
@@ -53,7 +53,7 @@ const schema = z.object({
     .optional(),
   /** URL of any OpenAI-compatible service, for the agents of the default template. */
   LLM_BASE_URL: modelBaseUrl().optional(),
-  /** The operator passes the key to agents per conversation. No agent's environment contains it. */
+  /** API key of the model. The operator passes the key per conversation, not in the environment. */
   LLM_API_KEY: z.string().optional(),
   /** Owner of the first API key. */
   OWNER: z.string().default('local'),

@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
-/** Maximum keys in memory. If more objects are due, keys are evicted and some are never deleted. */
+/** Maximum keys in memory. If more objects are due at once, some objects are never deleted. */
 const maxRemembered = 100_000;
 /** Time in milliseconds for which checks must find an object due before its deletion. */
 const confirmedAfterMs = 120_000;
@@ -41,9 +41,9 @@ export class ElapsedTimes {
   }
 
   /**
-   * Whole milliseconds since the stored time `since`, for a deadline; never more than have passed.
-   * Neither a jump of the wall clock nor the fast clock of an earlier leader ends anything early.
-   * After a change of the leader, a deadline may end late.
+   * Whole milliseconds since the stored time `since`, for a deadline. Neither a jump of the wall
+   * clock nor the fast clock of an earlier leader makes the result too high, so no deadline ends
+   * early. After a change of the leader, a deadline may end late.
    */
   elapsedMs(key: string, since: string): number {
     // A fraction of a millisecond would set a timer of 0 ms again and again.

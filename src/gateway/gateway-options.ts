@@ -41,8 +41,8 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   /** Port to listen on; 0 means any free port. */
   readonly port: number;
   /**
-   * Base of the URLs in responses; `http://<host>:<port>` by default, with 127.0.0.1, the address
-   * of a forwarded port, for a host that means all addresses.
+   * Base of the URLs in responses; `http://<host>:<port>` by default. If `host` means all
+   * addresses, the default has 127.0.0.1 instead, the address of a forwarded port.
    */
   readonly publicUrl?: string;
   /**
@@ -50,7 +50,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
    * default agents have paths below `publicUrl`.
    */
   readonly sandboxUrlTemplate?: string;
-  /** Storage for the loopback addresses of sandboxes on one machine; absent without any. */
+  /** Storage for the loopback addresses of sandboxes; absent if they have no loopback addresses. */
   readonly loopbackOrigins?: Memory;
   /**
    * Limits of the proxy that replace the defaults. `perSandbox` and `total` are the maximum
@@ -61,13 +61,13 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly pools?: PoolSizes;
   /** Maximum milliseconds until the first byte of an agent's events; 10,000 by default. */
   readonly eventsFirstByteMs?: number;
-  /** Reads archives; without it, a conversation only has events while its sandbox runs. */
+  /** Reads archives. Without it, a conversation has events only while its sandbox runs. */
   readonly history?: HistoryReader;
   /** Whether the deprecated interface under /api responds; otherwise its status is 410. */
   readonly legacyApi: boolean;
   /** Origins whose pages may use the service; none by default. */
   readonly corsOrigins?: CorsOrigins;
-  /** Rate limits of each owner, and of invalid keys of each address; by default without limit. */
+  /** Rate limits for each owner, and for the invalid keys of each address. Default: no limit. */
   readonly rateLimits?: RateLimitOptions;
   /** Identity providers at which people sign in; by default none. */
   readonly signIn?: {

@@ -19,7 +19,7 @@ export type { GatewayOptions };
 export interface Gateway {
   /** Rejects with a human-readable message when the gateway can not listen. */
   listen(): Promise<{ readonly port: number }>;
-  /** Shuts down: /ready fails, streams are closed with an event, requests in progress end. */
+  /** Shuts down: /ready fails, streams are closed with an event, other requests may complete. */
   close(): Promise<void>;
   /** All endpoints, as the OpenAPI document shows them. */
   readonly routes: readonly Route[];

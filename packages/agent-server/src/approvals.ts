@@ -45,7 +45,7 @@ export function assertSameAnswer(
   throw new HttpError(409, `The question ${approvalId} has another answer already.`);
 }
 
-/** Returns the option of a decision; null, which cancels the request, if no option rejects. */
+/** Returns the option of a decision, or null to cancel the request if no option rejects it. */
 function optionOf(
   options: ApprovalRequest['options'],
   { accept, optionId }: Decision,

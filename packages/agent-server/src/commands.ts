@@ -8,8 +8,8 @@ import { maskText, noNeedles, type Needles } from './mask.ts';
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
- * Kills the process groups of commands when the server ends, even by SIGKILL: a shell reads the
- * groups from a pipe, and kills the remaining ones when the server's end closes the pipe.
+ * Kills the process groups of commands when the server ends, even if SIGKILL ends the server: a
+ * shell reads the groups from a pipe, and kills the remaining groups when the pipe closes.
  */
 export class ProcessGuard {
   #shell: ChildProcess | undefined;
@@ -73,7 +73,7 @@ export class BoundedOutput {
     if (this.#tailBytes > 4 * this.#half + 4096) this.#compact();
   }
 
-  /** Returns the output. Masks needles, and parts of needles next to the omitted bytes. */
+  /** Returns the output with needles masked, also those that the omitted bytes have cut off. */
   toString(needles = noNeedles): string {
     this.#compact();
     const tail = Buffer.concat(this.#tail);
@@ -109,7 +109,7 @@ export interface CommandOptions {
   readonly onOutput?: OutputListener | undefined;
   /** Returns the secrets to mask in the output. Called when the command has ended. */
   readonly needles?: () => Needles;
-  /** An abort kills the command. After its end, `run` rejects with the signal's reason. */
+  /** An abort kills the command. When the command has ended, `run` rejects with the reason. */
   readonly signal?: AbortSignal;
 }
 

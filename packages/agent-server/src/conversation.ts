@@ -154,7 +154,7 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /** Starts a run. Returns false during a run. A finished conversation remains unchanged. */
+  /** Starts a run; false if a run is in progress. A finished conversation remains unchanged. */
   async run(): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
@@ -165,7 +165,7 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
-  /** Approval request of an ACP agent that waits for an answer now. */
+  /** Approval request of an ACP agent; undefined unless the request waits for an answer now. */
   get approval(): ApprovalRequest | undefined {
     const { status, approval } = this.#state;
     return status === 'waiting_for_confirmation' && approval?.answer === undefined
@@ -174,9 +174,9 @@ export class Conversation {
   }
 
   /**
-   * Accepts or rejects the action that waits; does nothing if none waits. After a rejection, the
-   * status is `idle`, but an ACP agent gets each answer in a run. A decision with `approvalId` is
-   * stored or rejected with an HttpError. A repetition of a stored decision succeeds.
+   * Accepts or rejects the waiting action; does nothing if no action waits. A rejection sets the
+   * status `idle`, except that an ACP agent gets every answer in a run. If a decision has an
+   * `approvalId` and cannot be stored, throws an HttpError unless it repeats the stored decision.
    */
   async respond(decision: Decision): Promise<void> {
     const { accept, reason, approvalId } = decision;
@@ -184,7 +184,7 @@ export class Conversation {
       const { openAction: action, approval, answered } = this.#state;
       const isWaiting = this.status === 'waiting_for_confirmation';
       if (approvalId !== undefined) {
-        // After a new message, a run is `running` until it waits for the same request again.
+        // A new message sets the status `running` until the run waits for the same request again.
         const isOpen = approval?.answer === undefined && (isWaiting || this.status === 'running');
         if (!isOpen || approval?.request.id !== approvalId) {
           assertSameAnswer(approvalId, answered.get(approvalId), decision);

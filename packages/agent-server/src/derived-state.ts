@@ -98,7 +98,7 @@ export class DerivedState {
         return;
       case 'acp_turn':
         this.interruptedBy = event.value === 'begun' ? 'end' : undefined;
-        // Each action of an ACP agent is an approval request, and none outlasts its prompt.
+        // Each action of an ACP agent is an approval request, which ends with its prompt.
         this.openAction = undefined;
         this.approval = undefined;
         return;

@@ -11,7 +11,7 @@ import {
   stateEvent,
 } from './events.ts';
 
-/** Failure of a tool call that ended with the process of the agent. */
+/** Error of a tool call that was running when the process of the agent server ended. */
 export const restartText =
   'A restart occurred while this tool was in progress. The command may have been executed in part and is not repeated automatically: check its effects before repeating it.';
 

@@ -135,7 +135,7 @@ export class EventLog {
       await handle.write(text, this.#sizeBytes, 'utf8');
       await handle.datasync();
     } catch (error) {
-      // The next append would overwrite the incomplete lines, but a restart must not read them.
+      // Removes incomplete lines, which a restart before the next append would read.
       await handle.truncate(this.#sizeBytes).catch(() => undefined);
       throw error;
     } finally {
@@ -167,7 +167,7 @@ export class EventLog {
   }
 }
 
-/** Renders drafts as lines. Timestamps always increase, so they have the order of the log. */
+/** Renders drafts as lines. Timestamps always increase, so they sort events in the log's order. */
 function render(
   drafts: readonly Draft[],
   after: { readonly lastMicroseconds: number; readonly lastId: string | undefined },

@@ -128,13 +128,13 @@ export interface ApprovalRequest {
   readonly title: string;
   readonly tool_kind: string;
   readonly input: unknown;
-  /** Hash of the call before masking. Events of earlier versions lack it. */
+  /** Hash of the call before masking. Absent in events of earlier versions of the server. */
   readonly call_hash?: string;
-  /** Whether title, kind and input are complete. Events of earlier versions lack it. */
+  /** Whether title, kind and input are complete. Absent in events of earlier server versions. */
   readonly complete?: boolean;
   /**
-   * Text that replaces each secret. If title, kind or input contain this text themselves, a
-   * backslash follows its first character. Events of earlier versions lack it and escape nothing.
+   * Text that replaces each secret. If the agent itself has sent this text, a backslash follows its
+   * first character. Absent in events of earlier server versions, which do not escape the text.
    */
   readonly secret_marker?: string;
   readonly options: readonly {
@@ -171,11 +171,14 @@ export type StateUpdate =
   | { readonly key: 'stats'; readonly value: Stats }
   | { readonly key: 'approval_request'; readonly value: ApprovalRequest }
   | { readonly key: 'approval_answer'; readonly value: ApprovalAnswer }
-  /** `value`: id of the request. The answer is about to be sent, or the agent has withdrawn it. */
+  /**
+   * `value` is the id of the request. `approval_delivered`: the server sends the answer next.
+   * `approval_withdrawn`: the agent has withdrawn the request.
+   */
   | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
   /** Id of the agent's session, which the next process continues. */
   | { readonly key: 'acp_session'; readonly value: string }
-  /** Error of a session that no process could open. A new session replaces it. */
+  /** Error of a session that no process could open. A new session replaces the session. */
   | { readonly key: 'acp_session_lost'; readonly value: string }
   /** How a new process continues the work: `resume`, `load` or `transcript`. */
   | { readonly key: 'acp_continued'; readonly value: string }
@@ -183,7 +186,7 @@ export type StateUpdate =
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
   /** Text with the number of images that the agent does not get, and the reason. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
-  /** `begun` for a prompt, then the reason of its end. A prompt without an end was interrupted. */
+  /** `begun` when a prompt begins, then the reason why it ended. No reason: it was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
   /** State that new clients get. The log never stores it. */

@@ -13,7 +13,7 @@ const copied = (part: string): string => Buffer.from(part, 'utf16le').toString('
 interface TailPart {
   /** Position where the part begins in the whole text, in UTF-16 units. */
   readonly from: number;
-  /** Position where the reader's next part begins. */
+  /** Position after the part, from which the same reader reads the next part. */
   readonly end: number;
   /** The part, with secrets replaced by markers. */
   readonly text: string;
@@ -103,7 +103,7 @@ const comparedCharacters = 1_024;
 
 const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
 
-/** Growing outputs of commands and texts of the agent. Lost when the server's process ends. */
+/** Unfinished outputs of commands and texts of the agent. They are lost when the server ends. */
 export class LiveActivity {
   /** Outputs by id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();
@@ -118,7 +118,7 @@ export class LiveActivity {
     return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
-  /** Takes the whole output of a call so far. Begins a new text if it doesn't extend the last. */
+  /** Takes a call's whole output so far. Begins a new text if the output is a different one. */
   replace(callId: string, whole: string): void {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};

@@ -50,7 +50,7 @@ export interface Edges {
   readonly continues?: boolean;
 }
 
-/** Replaces needles, and at `edges` parts of needles. Overlapping needles become one marker. */
+/** Replaces needles, also those cut off at `edges`. Overlapping needles become one marker. */
 export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
   if (needles.texts.length === 0 || text === '') return text;
   const found = occurrences(text, needles);
@@ -61,7 +61,7 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
   return found.length === 0 ? text : rendered(text, merged(found));
 }
 
-/** Masks needles and escapes markers, so that texts with the same result differ in needles only. */
+/** Masks needles and escapes markers. Texts with equal results therefore differ only in needles. */
 export const maskUniquely = (text: string, needles: Needles): string =>
   rendered(text, merged(occurrences(text, needles)), (part) =>
     part.replace(ownMarker, '<\\$1secret-hidden>'),
@@ -101,8 +101,8 @@ export function maskJson(
 }
 
 /**
- * Masks a growing text from position `from` to `to`, where the next part begins. Withholds an end
- * that may begin a needle. The previous part has the marker of a needle across `from`.
+ * Masks a growing text from `from` to `to`, where the next call continues. Withholds an end of the
+ * text that may begin a needle. If a needle extends across `from`, the previous call has masked it.
  */
 export function maskPart(
   text: string,
@@ -128,11 +128,11 @@ export function maskPart(
 
 /**
  * Masks a text that arrives in pieces. The joined results of all calls equal the masked whole text.
- * A call withholds only an end that may begin a needle.
+ * Each call returns everything except an end that may be the beginning of a needle.
  */
 export class StreamMask {
   #held = '';
-  /** Number of leading characters of `#held` whose marker an earlier call has returned. */
+  /** Number of characters at the start of `#held` that an earlier call has already masked. */
   #masked = 0;
 
   push(piece: string, needles: Needles): string {

@@ -8,7 +8,7 @@ import type { McpServer } from './mcp-servers.ts';
 /** Maximum duration of a call, including the connection to its server. */
 const callTimeoutMs = 60_000;
 const defaultConnectTimeoutMs = 10_000;
-/** Maximum duration of the end of a session. No run waits for the end. */
+/** Maximum time to close an MCP session. No run waits until it is closed. */
 const closeTimeoutMs = 2_000;
 const maxResponseBytes = 8 * 1024 * 1024;
 const maxTools = 500;
@@ -73,7 +73,7 @@ export class McpTools {
     }));
   }
 
-  /** Calls a tool once, on the first server with it. Returns failures; only an abort rejects. */
+  /** Calls a tool on the first server that has it. Returns failures; rejects only if aborted. */
   async call(call: McpCall, signal: AbortSignal): Promise<McpResult> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
     const silent: string[] = [];

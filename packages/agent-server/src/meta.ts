@@ -27,7 +27,7 @@ export const metaSchema = z.object({
   ),
   /** Encrypted values of secrets by name. */
   sealedSecrets: z.record(z.string(), z.string()),
-  /** Encrypted requests, as JSON by name of the secret, that read its value from another server. */
+  /** Secret name → encrypted JSON of a request that reads the secret from another server. */
   sealedLookups: z.optional(z.record(z.string(), z.string())),
   /** MCP servers as JSON, encrypted because headers may contain secrets. */
   sealedMcpServers: z.optional(z.string()),

@@ -17,7 +17,7 @@ export function infoOf(conversation: Conversation): object {
     persistence_dir: conversation.folder,
     max_iterations: meta.maxIterations,
     stuck_detection: true,
-    // The log stores an action that waits for approval, so the next process asks again.
+    // The log stores an action that waits for approval, so a restarted server asks for it again.
     keeps_questions: true,
     confirmation_policy: { kind: meta.confirmationPolicy ?? 'NeverConfirm' },
     security_analyzer: null,

@@ -100,7 +100,7 @@ export interface ProgramPlace {
 
 export type ChooseProgram = (place: ProgramPlace) => Program;
 
-/** Returns the programs for an environment. Throws SettingsError for an invalid setting. */
+/** Returns the function that chooses a program. Throws SettingsError for an invalid variable. */
 export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
 
 /** Ends a run with status `error` and a ConversationErrorEvent, or with status `stuck` alone. */

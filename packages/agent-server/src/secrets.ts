@@ -107,7 +107,7 @@ interface Known {
   readonly sealedSecrets: Meta['sealedSecrets'];
   readonly sealedMcpServers: Meta['sealedMcpServers'];
   readonly values: ReadonlyMap<string, string>;
-  /** All values to mask: current ones, replaced ones, and those of other servers, oldest first. */
+  /** All values to mask: current, replaced, and read from other servers; the oldest come first. */
   readonly former: Set<string>;
   needles: Needles;
 }
@@ -131,8 +131,8 @@ export class Secrets {
   }
 
   /**
-   * Reads the secrets of the wanted names, those of other servers in parallel. Rejects only with
-   * the signal's reason. `totalMs` is the maximum duration of all attempts together.
+   * Reads the wanted secrets. Values on other servers are read in parallel. Rejects only with the
+   * signal's reason. `totalMs` is the maximum duration of all attempts together.
    */
   async read(
     meta: Meta,
@@ -189,7 +189,7 @@ export class Secrets {
     return known;
   }
 
-  /** Masks values from now on. Beyond the maximum, it drops the least recently read ones. */
+  /** Masks values from now on. Beyond `maxFormerValues`, drops the least recently read values. */
   #remember(meta: Meta, values: readonly string[]): void {
     const known = this.#knownOf(meta);
     if (known === undefined) return;

@@ -51,7 +51,7 @@ const webhookOf = (body: WebhookBody): WebhookSettings => ({
   maxBatchBytes: body.max_batch_bytes,
 });
 
-/** Whether the header is a key. The comparison takes constant time, which reveals no key. */
+/** Whether the header equals one of the keys. The constant-time comparison reveals no key. */
 function acceptsKey(keys: readonly string[], header: string | string[] | undefined): boolean {
   const candidate = Array.isArray(header) ? header[0] : header;
   if (candidate === undefined) return false;

@@ -24,7 +24,7 @@ const pingIntervalMs = 20_000;
 const maxFrameBytes = 1024 * 1024;
 /** Maximum unsent bytes, beyond which a connection closes. Clients can request missed events. */
 const maxBufferedBytes = 16 * 1024 * 1024;
-/** Maximum unsent bytes, beyond which a connection gets stored events only, no growing text. */
+/** Maximum unsent bytes, beyond which a connection gets stored events but no StreamingDelta. */
 const maxLiveBufferedBytes = 1024 * 1024;
 const replayPage = 100;
 

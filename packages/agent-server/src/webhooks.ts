@@ -12,7 +12,7 @@ interface Post {
 interface EventPostLimits {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /** Number of retries after the first attempt. The events then wait for the next flush. */
+  /** Number of retries after the first attempt. If all fail, the events wait for the next flush. */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;
@@ -30,7 +30,7 @@ export interface EventPostOptions extends EventPostLimits {
 /**
  * Queue of events for one receiver. Sends them in order, with one request at a time, when
  * `bufferSize` events wait, or the first event has waited for `flushDelayMs`. Events that the
- * receiver rejects remain, up to the limits of the queue, which drops the oldest first.
+ * receiver rejects stay in the queue. Beyond its limits, the queue drops the oldest events.
  */
 export class EventPost {
   readonly #options: EventPostOptions;

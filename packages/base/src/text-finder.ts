@@ -31,7 +31,7 @@ export class TextFinder {
     }
   }
 
-  /** Returns the matches in order. If matches overlap, the first and then the longest remains. */
+  /** Returns the matches in order. If some overlap, keeps the longest of those that start first. */
   in(text: string): readonly Found[] {
     const parts: Found[] = [];
     let state = 0;

@@ -10,7 +10,7 @@ import {
 import { isCommitSha, RefList, type Refs, branchOf, fullNames, heads } from './ref-list.ts';
 import { mediaTypeOf, smartType } from './smart-http.ts';
 
-/** The capabilities of a git host with protocol version 2 that the request `ls-refs` depends on. */
+/** Capabilities of a git host, in protocol version 2, on which the request `ls-refs` depends. */
 export interface Capabilities {
   readonly objectFormat: string | undefined;
   /** Whether the host reports the default branch of a repository without commits. */
@@ -120,8 +120,9 @@ export function readAdvertisement(
 }
 
 /**
- * In each version, the first packet may name the service. Versions 0 and 1 send the capabilities
- * with the first reference; version 2 sends no references. Source: git's gitprotocol-http.adoc.
+ * Reads packets of the smart protocol. In each version, the first packet may name the service.
+ * Versions 0 and 1 send the capabilities with the first reference; version 2 sends no references.
+ * Source: git's gitprotocol-http.adoc.
  */
 function readSmart(packets: IterableIterator<Packet>, named: string | undefined): Advertisement {
   const list = new RefList(named);

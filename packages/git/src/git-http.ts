@@ -14,7 +14,7 @@ export class GitHostError extends Error {
   readonly reason: string;
   readonly status: number | undefined;
 
-  /** Whether no connection was established, so that another request would fail too. */
+  /** Whether no connection to the host was established. Another request would then fail too. */
   get isUnreachable(): boolean {
     return (
       isNotConnected(this.cause) || this.cause instanceof ProxyError || this.reason === 'ETIMEDOUT'
@@ -43,7 +43,7 @@ interface Target {
   readonly repository: URL;
   /** Base URL of the host. A redirect to a URL that is not below this one is an error. */
   readonly within: URL;
-  /** Path below that of the repository, such as `/info/refs`. Redirects have to end in it. */
+  /** Path after the repository's path, such as `/info/refs`. Redirects have to end in this path. */
   readonly path: string;
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -194,7 +194,7 @@ function headOf({ statusCode: status, headers }: Dispatcher.ResponseData) {
   };
 }
 
-/** Reads at most `maxBytes`. Leaving the loop destroys the connection with the unread rest. */
+/** Reads at most `maxBytes`. Closes the connection instead of reading the rest of the body. */
 async function readBounded(
   body: Dispatcher.ResponseData['body'],
   maxBytes: number,
@@ -218,7 +218,7 @@ const isRedirect = (status: number): boolean => statuses.has(status);
 
 interface RedirectBounds {
   readonly within: URL;
-  /** Required end of a redirect's path, as in git. Other paths lead for example to login pages. */
+  /** The path of a redirect has to end in this, as git requires. Other paths may be login pages. */
   readonly path: string;
 }
 

@@ -25,7 +25,7 @@ export interface Finding {
   readonly hasNamed?: boolean | undefined;
   /** The URL of the repository after redirects; absent unless access is granted. */
   readonly location?: URL;
-  /** The status of the host's first response; undefined without one. */
+  /** The status of the host's first response; undefined if no response arrived. */
   readonly status?: number | undefined;
   /** The reason why `access` is `unknown`, for example `timeout` or `status 500`. */
   readonly reason?: string;

@@ -16,11 +16,11 @@ import type { Push, PushBody, RefCommand } from './receive-pack.ts';
 export interface ProofLimits {
   /** Maximum bytes of a pack that are read and held in memory until forwarded; default 16 MiB. */
   readonly maxPackBytes: number;
-  /** Maximum number of commits and tags, and half the maximum of their parents; default 100,000. */
+  /** Maximum number of commits and tags; default 100,000. They may have twice as many parents. */
   readonly maxCommits: number;
   /** Maximum bytes of an object; default 1 MiB. */
   readonly maxObjectBytes: number;
-  /** Maximum inflated bytes of all objects, 512 or more each, to save CPU time; default 128 MiB. */
+  /** Limits CPU time: maximum inflated bytes; default 128 MiB. An object counts as 512 or more. */
   readonly maxInflatedBytes: number;
 }
 
@@ -36,11 +36,11 @@ const maxHeldBytes = 4 * 1024 * 1024;
 const overheadBytes = 256;
 /** Minimum bytes that an object counts as, because each object costs a call of zlib. */
 const minObjectCost = 512;
-/** Maximum steps from a commit to a parent in all checks of a push, per commit of `maxCommits`. */
+/** All checks of a push follow at most this number times `maxCommits` links to parents. */
 const maxStepsPerCommit = 20;
-/** Cost of a step: the bytes of an object that take the same time to inflate. */
+/** Cost of following one parent link, as the number of bytes that zlib inflates in this time. */
 const stepCost = 16;
-/** Bytes of objects after which the search yields to the event loop. */
+/** Cost, in inflated bytes, after which `Turns` yields to the event loop. */
 const turnCost = 64 * 1024;
 /** Minimum number of further bytes that are read before a truncated object is parsed again. */
 const minMoreBytes = 4096;
@@ -49,9 +49,9 @@ const packHeaderBytes = 12;
 /**
  * Returns the references whose updates the pack of a push does not prove to be fast-forwards. The
  * proof is a chain of commits in the pack, from the new id over parents to the old id. Each id is
- * computed from its commit, so no pack can claim another history. Reads only the commits, which git
- * writes at the beginning of a pack, from `rest.ahead` on; all bytes remain in `rest`. An invalid
- * or too large pack ends the search without an error. Throws the errors of the source of `rest`.
+ * computed from its commit, so no pack can claim another history. The pack begins at `rest.ahead`.
+ * Reads only its commits, which git writes first. All bytes remain in `rest`. An invalid or too
+ * large pack ends the search without an error. Throws the errors of the source of `rest`.
  */
 export async function unprovenUpdates(
   push: Push,
@@ -219,7 +219,7 @@ class Pack {
     return object && { object, end };
   }
 
-  /** Returns the offset of a delta's base, which has to precede the delta: chains have no cycle. */
+  /** Returns the offset of a delta's base, which has to precede it, so that no chain is a cycle. */
   #baseOf({ base }: Head, at: number): number | undefined {
     const offset = typeof base === 'string' ? this.#offsets.get(base) : base;
     return offset !== undefined && offset >= packHeaderBytes && offset < at ? offset : undefined;

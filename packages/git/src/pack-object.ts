@@ -24,7 +24,7 @@ export interface Head {
 const objectTypes = { commit: 1, tag: 4, offsetDelta: 6, idDelta: 7 } as const;
 const earlyTypes: ReadonlySet<number> = new Set(Object.values(objectTypes));
 
-/** Returns undefined for invalid bytes, and for trees and blobs, which follow the commits. */
+/** Reads the header of a commit, tag or delta; undefined for other objects and invalid bytes. */
 export function readHead(
   bytes: Buffer,
   offset: number,
@@ -144,8 +144,8 @@ export const idOf = ({ kind, content }: EarlyObject, idLength: number): string =
 const lineEnd = 0x0a;
 
 /**
- * Returns the ids of a commit's parents. As in git, only lines directly after the tree name
- * parents, not similar lines further down. The ids are strings, not views of the content.
+ * Returns the ids of a commit's parents. As in git, only `parent` lines directly after the `tree`
+ * line count, not similar lines further down. The ids are strings, not views of the content.
  */
 export function parentsOf(content: Buffer, idLength: number): readonly string[] {
   const idAfter = (name: string, at: number): string | undefined => {

@@ -55,7 +55,7 @@ export interface Framed {
   readonly end: number;
 }
 
-/** Returns the packet at `at` as a view of `bytes`. `truncated`: the packet ends after `bytes`. */
+/** Returns the packet at `at` as a view of `bytes`. `truncated`: `bytes` ends within the packet. */
 export function packetAt(bytes: Buffer, at: number): Framed | 'truncated' | 'malformed' {
   const dataAt = at + headerBytes;
   if (dataAt > bytes.length) return 'truncated';

@@ -18,7 +18,7 @@ export interface Push {
   readonly commands: readonly RefCommand[];
   /** Capabilities that the client uses: `name`, or `name=value` for one with a value. */
   readonly capabilities: ReadonlySet<string>;
-  /** Commits whose parents a shallow clone lacks and hosts may drop; absent for a full clone. */
+  /** For a shallow clone, the commits whose parents it lacks. Hosts may ignore these parents. */
   readonly shallow?: ReadonlySet<string>;
   /** Values of `git push --push-option`, to which the host may react; absent without any. */
   readonly options?: readonly string[];
@@ -102,7 +102,7 @@ export class PushBody implements AsyncIterable<Buffer> {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** The bytes that are read and not passed, as a view that is valid until the iteration begins. */
+  /** Read bytes that `pass` has not removed. The view is valid until the iteration begins. */
   get ahead(): Buffer {
     return this.#held.view.subarray(this.#passed);
   }
@@ -146,9 +146,8 @@ export class PushBody implements AsyncIterable<Buffer> {
 
 /**
  * Reads the commands at the beginning of a push; `body.ahead` then begins with the pack. Throws
- * `PushError` for invalid commands; the caller can still forward or discard the body. Refuses more
- * than git does where two parsers could read the same bytes differently. Source: git's
- * gitprotocol-pack.adoc.
+ * `PushError` for invalid commands; the caller can still forward or discard the body. Unlike
+ * git, refuses bytes that two parsers could read differently. Source: git's gitprotocol-pack.adoc.
  */
 export async function readPush(body: PushBody): Promise<Push> {
   const commands: RefCommand[] = [];
@@ -276,7 +275,7 @@ const isPushableRef = (ref: string): boolean =>
 export const asksForReport = ({ capabilities }: Push): boolean =>
   reports.some((name) => capabilities.has(name));
 
-/** Reason for references that are refused only because another one of the push is. */
+/** Reason for references that are refused only because the push contains another refused one. */
 const refusedWithAnother = 'another reference of this push was refused';
 
 /**
@@ -334,7 +333,7 @@ class PacketStream {
   readonly #held = new HeldBytes();
   #isMalformed = false;
 
-  /** Yields the data of packets that this chunk completes. A view is valid until the next one. */
+  /** Yields the data of packets that this chunk completes. Views are valid until the next yield. */
   *add(chunk: Uint8Array): Generator<Buffer, void, undefined> {
     for (let at = 0; at < chunk.length && !this.#isMalformed; at += pieceBytes) {
       this.#held.add(chunk.subarray(at, at + pieceBytes));
@@ -384,7 +383,7 @@ export class ReportReader {
     return this.#accepted;
   }
 
-  /** References that the host has refused. The outcome of one in neither set is unknown. */
+  /** References that the host has refused. References in neither set have an unknown result. */
   get rejected(): ReadonlySet<string> {
     return this.#rejected;
   }

@@ -43,7 +43,7 @@ export const smartType = (
 export const mediaTypeOf = (contentType: string): string =>
   contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
-/** Asks for protocol version 2, whose first response has no references. Old hosts send them. */
+/** Requests protocol version 2: its first response has no references. Old hosts ignore this. */
 export const version2 = { 'git-protocol': 'version=2' } as const;
 
 /** Statuses of repositories that are absent or hidden from the client; 451: taken down. */

@@ -20,7 +20,7 @@ import { StoredLimits } from './stored-limits.ts';
 export interface Outcome {
   readonly state: SlotState;
   readonly taken: boolean;
-  /** Owner that the write gives to a warm sandbox; absent where the write changes no owner. */
+  /** Owner that the write gives to a warm sandbox; absent if the write changes no owner. */
   readonly owner?: string;
 }
 
@@ -74,7 +74,7 @@ const stateOf = ({ state, taken }: Slot): (typeof states)[number] | undefined =>
  * The state on which admission decides: the newest known version of every sandbox and quota, from
  * watches, from reads, and from the operator's own writes. No decision waits for a read. A write
  * counts from the moment when it is sent, like an assumed pod in kube-scheduler. A write of unknown
- * outcome, and a pod that may still exist, count as a taken slot until a read shows the truth.
+ * outcome, and a pod that may still exist, count as a taken slot until a read shows the outcome.
  */
 export class AdmissionCache {
   readonly #options: AdmissionCacheOptions;
@@ -151,7 +151,7 @@ export class AdmissionCache {
     const { uid, resourceVersion } = sandbox.metadata;
     const known = this.#sandboxes.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
-      // The object of the watch replaces an equal object of a response, so that memory holds one.
+      // The object of a watch replaces an equal object of a response, to keep only one in memory.
       if (this.#assumed.has(uid) || known.metadata.resourceVersion !== resourceVersion) return;
       if (known === sandbox) return;
     }
@@ -284,8 +284,8 @@ export class AdmissionCache {
   }
 
   /**
-   * Assumes the outcome of a write of this version, unless a newer version is known. The assumption
-   * holds until a read after `until`, or a newer version, shows the truth.
+   * Assumes the outcome of a write based on this version, unless a newer version is known. The
+   * assumption ends with a newer version, or with a read after `until`.
    */
   assume(sandbox: Sandbox, outcome: Omit<Assumed, 'sandbox'>): void {
     const { namespace, uid } = sandbox.metadata;

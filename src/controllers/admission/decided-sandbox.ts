@@ -79,7 +79,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         admitted: false,
         reason: SandboxReason.waitingForAdmission,
         message: 'The sandbox has no pod and needs no slot.',
-        // A failed sandbox that its owner has not paused keeps a later request to resume.
+        // A request to resume a failed sandbox stays valid unless the owner pauses the sandbox.
         paused: slot.sandbox.spec.replicas === 0,
       };
     case 'admit': {
@@ -200,7 +200,7 @@ export function decidedSandbox(
   return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
-/** The slot until the outcome of the write is known: the highest use that the write may cause. */
+/** The slot while the outcome of a write is unknown: taken if taken before or after the write. */
 export function assumedSlot({ kind, slot }: Decision): Outcome {
   switch (kind) {
     case 'admit':

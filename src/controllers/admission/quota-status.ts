@@ -51,7 +51,7 @@ const countsOf = (loads: readonly Load[]) => {
   };
 };
 
-/** Counts the sandboxes of the owners that a quota selects, even where a stricter quota applies. */
+/** Counts the sandboxes of the owners that a quota selects, even if a stricter quota applies. */
 function usageOf(
   { spec: { scope, owner: name } }: ConversationQuota,
   snapshot: Snapshot,
@@ -77,7 +77,7 @@ function usageOf(
   }));
   return {
     ...countsOf(owners.map(({ load }) => load)),
-    // `nextToPause` is a sandbox of one owner, so several owners have no common one.
+    // `nextToPause` is a sandbox of one owner, so the counts of several owners contain none.
     ...(owners.length === 1 && only !== undefined ? nextToPause(only) : {}),
     ...(full.length === 0 ? {} : { fullOwners: full }),
   };

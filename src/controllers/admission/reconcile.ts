@@ -38,7 +38,7 @@ const isAssumed = ({ kind }: Decision): boolean =>
 
 /** Maximum writes of one namespace that wait for a response at once. */
 const maxInFlight = 32;
-/** Milliseconds after which a reconcile stops to decide, because other namespaces wait. */
+/** Milliseconds after which a reconcile makes no more decisions, because other namespaces wait. */
 const turnMs = 250;
 
 /**
@@ -83,7 +83,7 @@ export class AdmissionReconciler {
     await Promise.all(inFlight);
     if (failures.length > 0) throw failures[0];
     if (clock.monotonic() >= endsAt) return { requeueAfterMs: 1 };
-    // The delay counts from the last decision. Events that became due since then are due at once.
+    // `wakeAt` counts from the last decision. An event that became due since then is due in 1 ms.
     const dueAt = Math.min(wakeAt(cache.snapshot(namespace), now), cache.rulesChangeAt(namespace));
     return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - cache.now()) };
   }

@@ -55,8 +55,8 @@ export class SandboxClassifier {
   }
 
   /**
-   * The conversations whose status names the sandbox, and those of its owner references, whose
-   * status may not name the sandbox yet.
+   * The conversations whose status names the sandbox, and those that the owner references of the
+   * sandbox name. The status of the latter may not name the sandbox yet.
    */
   conversationsOf(
     sandbox: Sandbox,
@@ -74,7 +74,7 @@ export class SandboxClassifier {
     return [...found.values()];
   }
 
-  /** The conversations of the sandbox's owner among its owner references. */
+  /** The conversations in the sandbox's owner references, except those of other owners. */
   #referencedConversations(sandbox: Sandbox): readonly ReferencedConversation[] {
     return conversationReferencesOf(sandbox).flatMap(
       ({ uid, name }): readonly ReferencedConversation[] => {

@@ -33,7 +33,7 @@ type Counts = Pick<
   'conversations' | 'storedBytes' | 'sandboxes'
 >;
 
-/** Delay after a change of the stored bytes alone, which each status write of an agent causes. */
+/** Delay after a change of only the stored bytes, which each status write of an agent changes. */
 const storedBytesDelayMs = 30_000;
 
 const nameOf = ({ name }: Owner): string => name;
@@ -91,7 +91,7 @@ export class StoredLimits {
     });
   }
 
-  /** The reason why a start is rejected; it stays the same until the conversation stores it. */
+  /** Returns why a start is rejected. The reason stays the same until the status contains it. */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
     const { caps } = this.#options.snapshot(namespace);

@@ -15,7 +15,7 @@ export interface PollBulkheadOptions {
    * Maximum concurrent polls after `quickMs` or of unresponsive agents (slow permits). Default 64.
    */
   readonly slow?: number;
-  /** Whether a poll waits for a quick permit, instead of a failure at once. Default true. */
+  /** Whether a poll waits for a quick permit. Otherwise the poll ends at once. Default true. */
   readonly waits?: boolean;
   /** Maximum delay in milliseconds before an unresponsive agent is polled again. Default 15,000. */
   readonly maxDelayMs?: number;
@@ -51,7 +51,7 @@ const quickTimeoutMs = 3_000;
 const slowTimeoutMs = 10_000;
 /** Delay before the next poll after a poll that got no permit. */
 const fullRetryMs = 1_000;
-/** Maximum wait for a quick permit. 1,000 newly unresponsive agents hold the permits for less. */
+/** Maximum wait for a quick permit. 1,000 unresponsive agents occupy 64 permits for about 8 s. */
 const maxWaitMs = 30_000;
 /** Maximum waiting polls, which is more than the number of workers. */
 const maxWaiting = 4_096;
@@ -187,7 +187,7 @@ export class PollBulkhead {
     return this.#failures.get(agent)?.isUnresponsive === true;
   }
 
-  /** Records a failed poll, or a failed call after one. Returns the ms until the next poll. */
+  /** Records a failed poll or another failed call. Returns the milliseconds until the next poll. */
   recordFailure(agent: string, error: AgentError): number {
     const failures = (this.#failures.get(agent)?.failures ?? 0) + 1;
     const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);

@@ -109,9 +109,9 @@ export interface ArchiveStatusOptions {
 const maxAttempts = 5;
 
 /**
- * Stores `status.archive`, unless its `head` differs from that of `known`, or the archive has
- * expired since. Returns the stored conversation, or the given one if nothing changes. Returns
- * undefined if another `head` is stored or the conversation is deleted.
+ * Stores `status.archive`. Returns the stored conversation, or the given one if nothing changes.
+ * Returns undefined if the conversation is deleted, or if `head` or `expiredTime` in the stored
+ * status differs from that of `known`.
  */
 export async function storeArchiveStatus(
   { client, clock, observe = () => undefined }: ArchiveStatusOptions,
@@ -161,8 +161,8 @@ export async function storeArchiveStatus(
 }
 
 /**
- * Whether two states belong to one archive. An archive may have existed between two states without
- * a `head`: its expiry, which `expiredTime` shows, deletes the objects of the first state.
+ * Whether two states belong to one archive. Of two states without a `head`, the later one may
+ * belong to another archive: the first archive has expired in between, as `expiredTime` shows.
  */
 const isSameArchive = (one: ArchiveStatus | undefined, other: ArchiveStatus | undefined): boolean =>
   one?.head === other?.head && one?.expiredTime === other?.expiredTime;

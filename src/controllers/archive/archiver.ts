@@ -168,8 +168,8 @@ export class Archiver {
   }
 
   /**
-   * Archives a part of the agent's new events, and aborts a step in progress for the same
-   * conversation. Throws only errors that neither the agent, nor the store, nor the archive causes.
+   * Archives a part of the agent's new events, and aborts a step in progress for the conversation.
+   * The outcome reports errors of the agent, the store and the archive. Throws other errors.
    */
   async extend(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
     const { uid } = target.conversation.metadata;
@@ -258,8 +258,8 @@ export class Archiver {
   }
 
   /**
-   * The newest state in the store, for a status without a `head` or with one that does not exist:
-   * the status was restored from a backup, or the status write of an earlier attempt failed.
+   * The newest state in the store, for a status whose `head` is absent or does not exist in the
+   * store: the status was restored from a backup, or the status write of an earlier attempt failed.
    */
   #stateInStore(
     { metadata: { namespace, uid }, status }: CachedConversation,
@@ -318,7 +318,7 @@ export class Archiver {
     return { kind: stoppedBy, added };
   }
 
-  /** Deletes a replaced head, which no reader needs. After a failure, the next pause does so. */
+  /** Deletes a replaced head, which no reader needs. After a failure, the next pause deletes it. */
   async #deleteHead(
     { metadata: { namespace, uid } }: CachedConversation,
     head: string | undefined,

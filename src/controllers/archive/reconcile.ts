@@ -40,7 +40,7 @@ interface Entry {
   readonly isNew?: boolean;
 }
 
-/** Schedules the reads of agents' events. In memory only: a new process reads each agent once. */
+/** Schedules the reads of agents' events, in memory only. A new process reads each agent once. */
 export class ArchiveSchedule {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** Entries by the UID of the conversation. */
@@ -127,7 +127,7 @@ const retentionCheckMs = 3_600_000;
 
 /**
  * Copies the events of running agents to archives. Deletes the archives of deleted conversations,
- * and those beyond their retention.
+ * and archives beyond their retention.
  */
 export class ArchiveReconciler {
   readonly #options: ArchiveReconcilerOptions;
@@ -280,8 +280,8 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Stores the newest head of the store in a status whose `head` does not exist. Such a status
-   * comes from a backup without the last change's time, so the archive's retention starts again.
+   * Stores the newest head of the store in a status whose `head` does not exist there. Such a
+   * status comes from a backup, without the time of the last change, so the retention starts again.
    */
   async #adopted(
     conversation: CachedConversation,

@@ -234,7 +234,7 @@ export class SandboxSeal implements SandboxArchives {
   }
 }
 
-/** Whether a head has at most as many events; such a head never becomes the current one. */
+/** Whether a head contains no more events than the current one, and so never replaces it. */
 const isOlder = (name: string, current: string): boolean =>
   name !== current && (positionOf(name) ?? Infinity) <= (positionOf(current) ?? 0);
 

@@ -50,9 +50,9 @@ interface Found {
 
 /**
  * Deletes archives whose conversation was deleted while no operator watched. The archives of a
- * namespace are listed before its conversations. Each archive was written for a conversation that
- * existed, and a deleted UID returns only with a restored backup. For this reason the sweep waits a
- * day, and deletes nothing if many archives become orphans at the same time.
+ * namespace are listed before its conversations, so a new conversation never seems to be missing. A
+ * restored backup may contain a deleted conversation again. For this reason the sweep waits a day,
+ * and deletes nothing if many archives become orphans at the same time.
  */
 export class ArchiveSweep {
   readonly #options: ArchiveSweepOptions;
@@ -142,7 +142,7 @@ export class ArchiveSweep {
     return { orphans, ripe, used: archived.length - missing.length };
   }
 
-  /** Reports on the templates of a namespace whether the sweep deletes archives. */
+  /** Sets the condition `ArchivesSwept` of templates. Records an Event if the sweep is stopped. */
   async #show(
     namespace: string,
     stop: { readonly orphans: number; readonly archives: number } | undefined,

@@ -30,8 +30,8 @@ export interface AgentConfigurationsOptions {
 
 /**
  * Determines the settings of agents: the choices of the conversation, else those of its template.
- * Only the template names the URL of the model and the credential, because another URL would
- * receive the API key of the platform.
+ * Only the template names the URL of the model and the credential. A URL that the conversation
+ * names would receive the API key of the platform.
  */
 export class AgentConfigurations {
   readonly #options: AgentConfigurationsOptions;
@@ -88,7 +88,9 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /** The secrets that no text of the agent may show: the model's API key, and the owner's. */
+  /**
+   * The secrets that texts of the agent must not show: the API key, and the secrets of the owner.
+   */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
     signal: AbortSignal,

@@ -113,7 +113,7 @@ export class Following {
   async #followRun(scope: Scope, run: PolledRun): Promise<number | undefined> {
     const { poller, runs } = this.#options;
     const observation = await runs.observe(scope, run).catch(async (error: unknown) => {
-      // A report of an error whose cause the agent does not name counts as malformed.
+      // A report counts as malformed if the agent does not tell the cause of its error.
       if (error instanceof AgentError) await this.#malformed(scope, run.sandbox, error);
       throw error;
     });

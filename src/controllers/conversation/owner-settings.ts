@@ -38,7 +38,7 @@ export class OwnerSettingsReader {
     this.#options = options;
   }
 
-  /** The settings of the owner of a conversation; empty where the owner has stored none. */
+  /** The settings of the owner of a conversation; empty if the owner has stored none. */
   async of(
     {
       metadata: { namespace, uid },

@@ -23,7 +23,7 @@ import { withTransition } from './start/start-status.ts';
 import type { StatusWriter } from './status-writer.ts';
 import { storedObject } from '../stored-object.ts';
 
-/** Whether the status says that the sandbox is deleted. A cache that still shows it lags. */
+/** Whether the status says that the sandbox is deleted, even if a lagging cache still shows it. */
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
   sandboxStatus === 'MISSING' && sandboxUID !== undefined;
 
@@ -127,7 +127,7 @@ export class ConversationReconciler {
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
     await releaseUnusedClaims(this.#options, scope.stored, signal);
     const { sandbox } = scope;
-    // The deletion of a sandbox that the cache has never shown causes no event.
+    // The deletion of an uncached sandbox causes no event, so the next reconcile follows soon.
     const cached = sandbox && this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name);
     if (!isStartOver(scope.startStatus)) this.#sandboxes.created(sandbox);
     const isCached = sandbox === undefined || cached !== undefined;

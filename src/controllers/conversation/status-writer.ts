@@ -55,7 +55,7 @@ const withoutReason = ({
   ...others
 }: ConversationStatus): ConversationStatus => others;
 
-/** The status without the fields that only the agent decides, and may change at every poll. */
+/** The status without the fields that only the agent decides and that may change at every poll. */
 const withoutObservations = ({
   title: _title,
   executionStatus: _status,
@@ -172,7 +172,7 @@ export class StatusCoalescer {
   }
 }
 
-/** Bounds the values of the metric's label, because the code comes from the API server. */
+/** Bounds the values of the metric's label, because `errorCode` comes from the API server. */
 const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
@@ -203,8 +203,8 @@ export class StatusWriter {
 
   /**
    * Writes a changed status with the resourceVersion of `before`. Returns the stored conversation
-   * and status; undefined without a write. `isPolled` says that the agent has just reported. Then,
-   * and during a start, an unchanged status cancels a delayed write.
+   * and status; undefined if nothing is written. `isPolled` says that the agent has just reported.
+   * During a start, and if `isPolled` is true, an unchanged status cancels a delayed write.
    */
   async write(
     before: CachedConversation,
@@ -239,7 +239,7 @@ export class StatusWriter {
     if (!isStartOver(startStatusOf({ status }))) answers.remember(answer, stored.storedBytes);
     this.#report(before, status);
     const { approval } = status;
-    // The cached conversation lacks the text, which would be a difference at the next write.
+    // Caches lack the text of the approval. With the text, the next write would find a difference.
     return {
       stored,
       status: approval === undefined ? status : { ...status, approval: withoutText(approval) },

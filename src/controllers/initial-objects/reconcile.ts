@@ -77,7 +77,7 @@ function decideInitialObject(wanted: InitialObject, live: unknown): InitialObjec
   const isOfChart =
     metadata.labels[instanceLabel] !== undefined &&
     metadata.labels[nameLabel] === wanted.metadata.labels[nameLabel];
-  // The label still has its creator as manager when people have set every field of the spec.
+  // The creator still manages the label, even if people have set every field of the spec.
   const authors = new Set(
     metadata.managedFields
       .filter(

@@ -29,10 +29,11 @@ interface OwnerStarts {
 }
 
 /**
- * Divides the warm sandboxes of a template fairly between owners with a start in the last minute. A
- * single such owner may claim all. Otherwise each owner may claim an equal part of the sandboxes
- * that are ready or were claimed in that minute, so that starts and deletions in a loop leave the
- * other owners their part. Starts are in memory only; a new leader begins without any.
+ * Divides the warm sandboxes of a template fairly between owners with a start in the last minute.
+ * If there is only one, this owner may claim all. Otherwise each owner may claim an equal part of
+ * the sandboxes that are ready or were claimed in that minute, so that starts and deletions in a
+ * loop leave the other owners their part. Starts are in memory only; a new leader begins without
+ * any.
  */
 export class ClaimShares {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -73,7 +74,7 @@ export class ClaimShares {
     };
   }
 
-  /** Owners with a start in the last minute; undefined: there is none. */
+  /** Owners with a start in the last minute; undefined if there is none. */
   #recent(template: string, now: number): Map<string, OwnerStarts> | undefined {
     const owners = this.#byTemplate.get(template);
     if (owners === undefined) return undefined;
@@ -115,8 +116,8 @@ const byAge = (one: Sandbox, other: Sandbox): number => (ageKeyOf(one) < ageKeyO
 /**
  * Claims warm sandboxes for starts of conversations. A claim is one patch, which sets the owner and
  * the owner reference to the conversation. The patch has the resourceVersion that was read, so that
- * no two starts claim the same sandbox. `AdmissionCache` counts the sandbox for its owner from the
- * moment when the patch is sent, as it counts an admission.
+ * no two starts claim the same sandbox. `AdmissionCache` counts the sandbox for the new owner from
+ * the moment when the patch is sent.
  */
 export class WarmSandboxClaims {
   readonly #options: WarmSandboxClaimsOptions;
@@ -221,7 +222,7 @@ export class WarmSandboxClaims {
     return pool !== undefined && pool.metadata.deletionTimestamp === undefined;
   }
 
-  /** Claims this warm sandbox. Undefined: another start has used up the limit of the owner. */
+  /** Claims this warm sandbox; undefined if another start has used up the limit of the owner. */
   async #take(
     warmSandbox: Sandbox,
     conversation: CachedConversation,
@@ -286,8 +287,9 @@ export class WarmSandboxClaims {
 
   /**
    * Annotates the pod before the claim. A pod that outlives its sandbox counts in the quota of the
-   * annotated owner; without a claim that annotation has no effect. The other annotations keep the
-   * node; without a claim, `DisruptionReconciler` resets them after a minute.
+   * owner in `ownerAnnotation`. If the claim fails, that annotation has no effect. The annotations
+   * of `annotationsToKeepNode` keep an autoscaler from removing the node. If the claim fails,
+   * `DisruptionReconciler` resets them after a minute.
    */
   async #claimPod(warmSandbox: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
     const { namespace, name } = warmSandbox.metadata;

@@ -33,8 +33,8 @@ const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
   `${metadata.uid}/${metadata.generation}`;
 
 /**
- * A new warm sandbox without an owner reference to the pool: with one, the garbage collector could
- * delete a sandbox of a deleted pool although a start has just claimed it.
+ * A new warm sandbox. It has no owner reference to the pool, because the garbage collector could
+ * then delete a sandbox of a deleted pool although a start has just claimed it.
  */
 export function newWarmSandbox(
   { metadata: { namespace, name } }: SandboxPool,
@@ -63,7 +63,9 @@ export interface ObservedPool {
   readonly warmSandboxes: readonly Sandbox[];
   /** Number of created warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
-  /** Maximum warm sandboxes of this pool: its share of those that quotas allow the namespace. */
+  /**
+   * Maximum warm sandboxes of this pool. All pools share what the quotas of the namespace permit.
+   */
   readonly room: number;
   /** Number of further warm sandboxes that the quotas of the namespace permit. */
   readonly free: number;
@@ -121,7 +123,7 @@ const isFailed = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.failed);
 /**
  * Whether the cluster removed the pod of a warm sandbox through no fault of its agent. The eviction
- * of a pod that has never been ready is no such loss, because its agent may have caused it.
+ * of a pod that has never been ready does not count, because its agent may have caused it.
  */
 function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boolean {
   const { reason = '' } = findCondition(status?.conditions, SandboxCondition.ready) ?? {};
@@ -143,7 +145,7 @@ const usefulness = (warmSandbox: Sandbox): number => {
   return isAdmitted(warmSandbox) ? 1 : 0;
 };
 
-/** Decides which warm sandboxes a pool creates and deletes. Pure. */
+/** Decides which warm sandboxes a pool creates and deletes. A pure function. */
 export function decidePool(observed: ObservedPool): PoolPlan {
   const { pool, template, warmSandboxes, unseen, isProbing, booted } = observed;
   const { templateName, replicas } = pool.spec;
@@ -179,8 +181,8 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   );
   const create = Math.min(due, Math.max(0, observed.free));
   // An outdated warm sandbox is deleted when its replacement is created, so that after an edit of
-  // the template no more agents boot at once than the rate limit permits. Without room for both in
-  // a quota, the outdated one is deleted first.
+  // the template no more agents boot at once than the rate limit permits. If a quota has no room
+  // for both, the outdated one is deleted first.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - due);
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
   const ready = current.filter(

@@ -19,8 +19,8 @@ function bucketOf({ maxPerMinute }: Refill): TokenBucket {
 
 /**
  * Decides when a pool may create warm sandboxes. `refill.maxPerMinute` limits all creations. A
- * claimed sandbox is replaced `refill.delay` after its claim, whatever claims follow. A failure to
- * boot delays all further creations, longer with each consecutive failure.
+ * claimed sandbox is replaced `refill.delay` after its claim; later claims do not prolong that
+ * delay. A failure to boot delays all further creations, longer with each consecutive failure.
  */
 export class PoolPace {
   readonly #clock: Clock;
@@ -82,7 +82,6 @@ export class PoolPace {
     if (createdAt >= this.#failedAt) this.#failures = 0;
   }
 
-  /** Number of warm sandboxes that may be created now. */
   get allowance(): number {
     const now = this.#clock.monotonic();
     return now < this.#readyAt ? 0 : this.#bucket.availableAt(now);

@@ -63,8 +63,8 @@ interface Memory {
 }
 
 /**
- * Keeps the number of warm sandboxes that a pool wants. The precondition of each deletion is the
- * version of the unclaimed sandbox, so no claimed sandbox is deleted.
+ * Keeps `spec.replicas` warm sandboxes for a pool. Each deletion names the resourceVersion in which
+ * no start had claimed the sandbox, so no claimed sandbox is deleted.
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;
@@ -167,7 +167,7 @@ export class PoolReconciler {
       for (const warmSandbox of warmSandboxes) await this.#delete(warmSandbox, signal);
   }
 
-  /** The share of the pool in `roomForWarmSandboxes`, and the room that no pool uses. */
+  /** The pool's share of `roomForWarmSandboxes`, and the number that no pool has used yet. */
   #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
     const { stores, admission } = this.#options;
     const { namespace, name } = pool.metadata;

@@ -71,7 +71,7 @@ function announcementOf({ rule, subject, setting }: Countdown, atMs: number): An
   };
 }
 
-/** Decides the next step for an object. Pure. */
+/** Decides the next step for an object. A pure function. */
 export function decideRetention({
   countdown,
   announced,
@@ -93,7 +93,7 @@ export function decideRetention({
     atMs: nowMs,
   };
   const announcedMs = Date.parse(announced?.lastTransitionTime ?? '');
-  // The announcement comes from a process whose wall clock was ahead.
+  // An `announcedMs` later than `nowMs + lead` comes from a process whose wall clock was ahead.
   if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
     return announce;
   // A use of the object after the announcement restarts the period, even a period shorter than the
@@ -106,7 +106,7 @@ export function decideRetention({
   return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule, atMs };
 }
 
-/** Settings that delete objects: the reasons of the condition Expiring, labels of a metric. */
+/** Settings that delete objects, as reasons of the condition Expiring and labels of a metric. */
 export const RetentionRule = {
   finished: 'Finished',
   failed: 'Failed',
@@ -115,7 +115,7 @@ export const RetentionRule = {
 } as const;
 export type RetentionRule = (typeof RetentionRule)[keyof typeof RetentionRule];
 
-/** The period for which a rule keeps an object: `keptMs` from `sinceMs`, which counts from 1970. */
+/** The period for which a rule keeps an object: `keptMs` from `sinceMs`, in Unix milliseconds. */
 export interface Countdown {
   readonly subject: 'conversation' | 'sandbox';
   readonly rule: RetentionRule;
@@ -189,13 +189,13 @@ function requestedMs(sandbox: Sandbox, nowMs: number): number {
   return ms <= nowMs ? ms : Number.NaN;
 }
 
-/** Whether the sandbox is starting or stopping: its status does not show the last request yet. */
+/** Whether the sandbox is still starting, or still stopping after a pause or a failure. */
 function isChanging(sandbox: Sandbox): boolean {
   const { phase } = viewOfSandbox(sandbox);
   return phase === 'STARTING' || (phase !== 'RUNNING' && (usesSlot(sandbox) || slotTaken(sandbox)));
 }
 
-/** The countdown of a conversation; undefined for a conversation that is kept. Pure. */
+/** The countdown of a conversation; undefined if the conversation is kept. A pure function. */
 export function countdownOfConversation({
   conversation,
   sandbox,
@@ -244,7 +244,7 @@ export function countdownOfConversation({
   ]);
 }
 
-/** Whether the conversation has unfinished work, for which the operator resumes the sandbox. */
+/** Whether the conversation has unfinished work, for which the operator resumes its sandbox. */
 const isUnfinished = (conversation: CachedConversation): boolean =>
   conversation.status?.executionStatus === 'running' || isToContinue(conversation);
 
@@ -253,8 +253,8 @@ const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0;
 
 /**
- * The countdown of a sandbox and its volume; undefined for a sandbox that is kept, as far as known,
- * and for a warm sandbox, which only its pool deletes. Pure.
+ * The countdown of a sandbox and its volume. Undefined for a sandbox that is kept according to
+ * `SandboxFacts`, and for a warm sandbox, which only its pool deletes. A pure function.
  */
 export function countdownOfSandbox({
   sandbox,

@@ -57,8 +57,8 @@ const requestOf = (object: CachedConversation | Sandbox): Request => ({
 
 /**
  * Deletes objects by `ttlSecondsAfterFinished` and the `retention` of templates. Announces each
- * deletion, and decides again on the API server's version before the deletion. That version is the
- * precondition of the deletion, so an object that was used in between stays.
+ * deletion. Before a deletion, reads the object from the API server and decides again. Its
+ * resourceVersion is the precondition of the deletion, so an object that was used meanwhile stays.
  */
 export class RetentionReconciler {
   readonly #options: RetentionReconcilerOptions;
@@ -88,7 +88,8 @@ export class RetentionReconciler {
     const { namespace, name } = template.metadata;
     for (const sandbox of stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
       this.observeSandbox(sandbox);
-    // No index finds the conversations of deleted sandboxes, and `retention` changes rarely.
+    // No index finds the conversations of deleted sandboxes, so all conversations are searched.
+    // This happens rarely, because `retention` seldom changes.
     for (const conversation of stores.conversations.list())
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name)
         this.observeConversation(conversation);
@@ -128,8 +129,9 @@ export class RetentionReconciler {
   }
 
   /**
-   * Decides again on the API server's version of the object, because a cache may lag, and takes the
-   * step. Deletes only an object that is due since `dueAtMs`, which `ElapsedTimes` has confirmed.
+   * Reads the object from the API server, because a cache may lag, decides the step again, and
+   * takes it. Deletes only an object that is due since `dueAtMs`, which `ElapsedTimes` has
+   * confirmed.
    */
   async #act(
     cached: RetentionSubject,

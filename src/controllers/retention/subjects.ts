@@ -78,7 +78,7 @@ export class RetentionSubjects {
 
   /**
    * Reads the facts from the API server; undefined when the object is deleted. The object is read
-   * first, so that a later use of its sandbox or its conversations still counts.
+   * first, so that a use of its sandbox or its conversations after this read still counts.
    */
   async stored(
     object: CachedConversation | Sandbox,

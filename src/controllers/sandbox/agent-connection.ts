@@ -19,15 +19,15 @@ export interface AgentSide {
 }
 
 /**
- * The webhook by which a sandbox's agent reports changes. The agent adds its session key by itself.
- * A change is to reach the record of the conversation within a second, so the agent may collect
- * events for a quarter of a second.
+ * The webhook by which a sandbox's agent reports changes. The agent adds its session key to each
+ * request. The operator has to record a change in the Conversation within a second, so the agent
+ * may collect events for a quarter of a second.
  *
- * The limits keep the buffer from filling up: openhands-agent-server flushes a full buffer in the
- * middle of its work, and a gateway that does not answer would block the agent for half a minute
- * each time. The next poll finds the dropped events. The agent retries once, after 5 s. Without a
- * retry the agent would try again four times a second while the gateway is unavailable, and more
- * retries would delay the end of the agent.
+ * The limits in this object keep the agent's buffer from filling up: openhands-agent-server flushes
+ * a full buffer in the middle of its work, and a gateway that does not answer would block the agent
+ * for half a minute each time. The operator finds events that the agent drops at its next poll. The
+ * agent retries once, after 5 s. Without a retry the agent would try again four times a second
+ * while the gateway is unavailable, and more retries would delay the end of the agent.
  */
 const webhooksOf = (
   agentSide: AgentSide | undefined,
@@ -58,7 +58,7 @@ export interface AgentConnectionsOptions {
   readonly agentSide?: AgentSide | undefined;
 }
 
-/** An agent in one run of its container, which `containerID` identifies. */
+/** An agent in one run of its container. `containerID` identifies the run. */
 interface AgentPlace {
   readonly endpoint: AgentEndpoint;
   readonly sandbox: Sandbox;
@@ -84,9 +84,10 @@ const refusalMs = 1_000;
 const maxDelayMs = 5_000;
 
 /**
- * Connects agents in a separate bulkhead, so that agents that do not answer occupy few of the
- * workers that create and delete pods. An attempt never waits for a permit. Agents that do not
- * answer have few permits, are served round robin by owner, and are tried with growing delays.
+ * Connects agents. `PollBulkhead` limits the concurrent attempts, so that agents that do not answer
+ * occupy few of the workers that create and delete pods. No attempt waits for a permit of the
+ * `PollBulkhead`. Agents that do not answer share few permits, are served round robin by owner, and
+ * are tried with growing delays.
  */
 export class AgentConnections {
   readonly #options: AgentConnectionsOptions;
@@ -136,7 +137,7 @@ export class AgentConnections {
     return { connected: false, laterMs: polled.laterMs, isForeign };
   }
 
-  /** Whether the agent that was connected last gave no answer at all to the last attempt. */
+  /** Whether the last attempt to call the agent in `lastContainerID` got no answer at all. */
   isSilent(endpoint: AgentEndpoint, sandbox: Sandbox): boolean {
     return this.#lane.isUnresponsive(
       keyOf({ endpoint, sandbox, containerID: sandbox.status?.lastContainerID }),
@@ -147,7 +148,7 @@ export class AgentConnections {
 const keyOf = ({ endpoint, sandbox, containerID }: AgentPlace): string =>
   [sandbox.metadata.uid, containerID, endpoint.baseUrl].join('/');
 
-/** Sends its keys to an agent that has none; `connected` is true once the agent has its keys. */
+/** Sends an agent its keys if it has none; `connected` is true once the agent has its keys. */
 async function connectAgent(
   { agent, keys, agentSide }: AgentConnectionsOptions,
   { endpoint, sandbox }: AgentPlace,

@@ -45,7 +45,6 @@ type AgentStep = Pick<Extract<SandboxStep, { readonly kind: 'running' }>, 'podIP
 /** Maximum time for which the agent of a new start is polled at short intervals. */
 const eagerMs = 10_000;
 const eagerIntervalMs = 100;
-/** Interval at which the agent of a warm sandbox is probed. */
 const warmSandboxIntervalMs = 30_000;
 
 const spareUsed = {
@@ -54,8 +53,8 @@ const spareUsed = {
 } as const;
 
 /**
- * Sends an agent its keys. Where a resume comes while a pause is still stopping the agent, it also
- * completes that stop.
+ * Sends an agent its keys. If a resume comes while a pause is still stopping the agent,
+ * `AgentConnector` also completes the stop.
  */
 export class AgentConnector {
   readonly #options: AgentConnectorOptions;
@@ -68,7 +67,7 @@ export class AgentConnector {
     return this.#options.stops;
   }
 
-  /** The outcome for a running agent, which may not answer the calls of other controllers. */
+  /** The outcome for a running agent. Connects it again if it does not answer other controllers. */
   async keep(scope: Scope, step: AgentStep, signal: AbortSignal): Promise<Outcome> {
     const { uid } = scope.sandbox.metadata;
     if (this.#options.unresponsiveAgents?.isUnresponsive(uid) === true)

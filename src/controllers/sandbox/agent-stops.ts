@@ -30,7 +30,7 @@ export interface AgentStopsOptions extends CommonNeeds {
 
 interface ArchivedPause {
   readonly pauseTime: string;
-  /** Whether all runs had ended. */
+  /** Whether all runs had ended when the archive was made. */
   readonly isLast: boolean;
 }
 
@@ -78,8 +78,8 @@ export class AgentStops {
    * Completes the stop of an agent whose sandbox was resumed before the stop ended. Returns
    * undefined once the interrupted runs have ended, or `pauseBoundMs` is over. Until then the
    * sandbox is not RUNNING, because nothing distinguishes a run that is about to end from a run
-   * that began after the resume. Even an immediate resume does not save the runs from a pause by
-   * the owner: the official web UI stops an agent by a pause and a resume.
+   * that began after the resume. A pause by the owner interrupts the runs even if a resume follows
+   * at once, because the official web UI stops an agent by a pause and a resume.
    */
   async carryThrough(
     scope: Scope,
@@ -110,7 +110,7 @@ export class AgentStops {
     if (stored === undefined || stored.metadata.deletionTimestamp !== undefined) return outdated;
     if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#running(endpoint, signal);
-    // The status has no runs of this pause yet, and no run can have begun since the pause.
+    // All these runs began before the pause, but the status does not name them yet.
     if (interrupted.length === 0 && lastUserPauseEpoch === agentEpoch && all.length > 0)
       return {
         progress: { ...progress, interrupted: all.slice(0, maxInterrupted) },
@@ -253,10 +253,10 @@ export class AgentStops {
 
   /**
    * Archives the agent's data when the pause begins, because a run may not end in time, and again
-   * when all runs have ended. An agent or a store that does not answer delays the pause for its
-   * bound at most. `stop` repeats until the cache shows the deletion of the pod. Each state of a
-   * pause is archived once, because an agent that has ended must not make a complete archive
-   * incomplete.
+   * when all runs have ended. An agent or an archive storage that does not answer delays the pause
+   * by `pauseBoundMs` at most. `stop` calls this method until the cache shows the deletion of the
+   * pod. Each of the two archives is made only once, because an agent that has ended must not make
+   * a complete archive incomplete.
    */
   async #archive(
     { sandbox }: Scope,
@@ -276,7 +276,8 @@ export class AgentStops {
     try {
       await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy, signal });
     } catch (error) {
-      // Before the bound the next attempt may succeed; after it the pause ends without an archive.
+      // Another attempt follows until `pauseBoundMs` is over. The pause then ends without an
+      // archive.
       if (signal.aborted || this.#leftMs(sandbox, pauseTime) > 0) throw error;
       this.#options.logger.warn(
         'The pause of a sandbox has ended before its archive was complete',

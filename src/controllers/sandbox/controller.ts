@@ -51,7 +51,6 @@ export interface SandboxesOptions extends CreationsOptions {
   readonly archives?: SandboxArchives | undefined;
 }
 
-/** Creates the reconciler of sandboxes with all its parts. */
 export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
   const {
     client,

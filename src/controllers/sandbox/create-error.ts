@@ -198,8 +198,8 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
     const found = typeof code === 'string' ? code : code(match);
     return refused(found, text(what, match), policyOfCreateError(found));
   }
-  // No template is involved in a sandbox: admission in the cluster rejects it, or the cluster has
-  // another version of the CRDs.
+  // A template can not cause the rejection of a Sandbox. The cause is an admission policy of the
+  // cluster, or another version of the CRDs.
   if (error.status === 403 || (what === 'sandbox' && error.status < 500))
     return refused(FailureCode.creationForbidden, `The cluster refuses the ${what}.`);
   if (error.status === 422 || error.status === 400 || error.status === 413)

@@ -43,7 +43,7 @@ function nameInUse(what: CreatedKind, name: string, startingForMs: number): Wait
   return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
 }
 
-/** Creates the pod and the claim of a sandbox, if its version in the API server is to run. */
+/** Creates the pod and the claim of a sandbox if the API server's version of it is meant to run. */
 export class Creations {
   readonly #options: CreationsOptions;
 
@@ -79,9 +79,9 @@ export class Creations {
   }
 
   /**
-   * Stores that a pod may exist from now on, unless the admission has stored that. The write is
-   * based on the version in which the sandbox was admitted and meant to run, so that the API server
-   * rejects the write after any change.
+   * Stores in the status that a pod may exist from now on, if the admission has not stored it. The
+   * write has the resourceVersion in which the sandbox was admitted and meant to run, so that the
+   * API server rejects the write after any change.
    */
   async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys, clock } = this.#options;
@@ -113,7 +113,7 @@ export class Creations {
     });
   }
 
-  /** Creates the pod. Returns the same as `claim`. */
+  /** Creates the pod. Returns undefined once it exists, or the outcome of a wait or failure. */
   async pod(
     scope: Scope,
     template: SandboxTemplate,
@@ -122,7 +122,7 @@ export class Creations {
     const { keys, agentSide, outward } = this.#options;
     const { sandbox } = scope;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
-    // There was no template when the slot was reserved.
+    // The template did not exist when the slot was reserved, so the status lacks `agentKind`.
     if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
     return this.#create(scope, 'pod', async () => {
       const { uid } = scope.sandbox.metadata;
@@ -137,9 +137,10 @@ export class Creations {
   }
 
   /**
-   * Whether the sandbox is to run, with a reserved slot, in the API server's version, which the
-   * scope then has. The cache may not show a deletion, a pause, or the release of the reservation
-   * yet. Objects of a deleted sandbox would be garbage-collected and created again in a loop.
+   * Whether the sandbox is meant to run, according to the API server. Updates `scope.sandbox`, and
+   * reserves the slot if necessary. The cache may not show a deletion, a pause, or the release of
+   * the slot yet. Objects of a deleted sandbox would be garbage-collected and created again in a
+   * loop.
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
     if (scope.reserved) return true;

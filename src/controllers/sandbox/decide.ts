@@ -65,7 +65,7 @@ const requeueAtNext = (...inMs: readonly number[]): { readonly requeueAfterMs?: 
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
 
-/** Whether the agent was in this pod until now, without a crash of its container since. */
+/** Whether the agent was connected in this pod until now, and its container has not crashed. */
 function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;
@@ -101,8 +101,8 @@ function decideEnding(
     return { kind: 'wait', reason: code, message };
   }
   const loss = podLoss(pod);
-  // Without a known reason, the operator deleted the pod for an earlier pause, unless the sandbox
-  // is RUNNING or its pod counts as lost.
+  // If `podLoss` finds no reason, the operator deleted the pod for an earlier pause, unless the
+  // sandbox is RUNNING or its status shows a loss.
   const unexpected =
     isOwnedBy(pod, sandbox) &&
     (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(shown));
@@ -121,7 +121,7 @@ function decideEnding(
   };
 }
 
-/** The most specific reason in the objects why the sandbox does not run. */
+/** The most specific failure that the pod, the claim or the status of the sandbox shows. */
 function failureOf({
   sandbox,
   claim,
@@ -159,8 +159,9 @@ export const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
   durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
 
 /**
- * Whether the step depends on an autoscaler's Events about a node for the pod, because the deadline
- * of a first start runs or is over. A sandbox that has run waits for a node in any case.
+ * Whether the step depends on an autoscaler's Events about a node for the pod. Only a first start
+ * has a deadline, which does not count while a node is being added. A sandbox that has run waits
+ * for a node in any case.
  */
 export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
   const { sandbox, pod, startingForMs } = observed;
@@ -335,7 +336,7 @@ function unreadyBecause(pod: CachedPod | undefined): string {
 
 /** The step for a sandbox that has no pod and needs none now. */
 function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
-  // Before the release of its slot, a pod may exist that no cache shows.
+  // Until the slot of the sandbox is released, a pod may exist that no cache shows.
   if (
     sandbox.status?.replicas === 1 ||
     !isTrue(sandbox.status?.conditions, SandboxCondition.failed)
@@ -357,7 +358,7 @@ export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   const { reason, message } = viewOfSandbox(sandbox);
   if (pod.metadata.deletionTimestamp !== undefined) return { kind: 'wait', reason, message };
   const { containerID, lastContainerID } = sandbox.status ?? {};
-  // The agent may run even if a cache without the pod has cleared `containerID`.
+  // A reconcile whose cache lacked the pod may have removed `containerID` while the agent runs.
   const isConnected =
     containerID !== undefined ||
     (lastContainerID !== undefined && lastContainerID === agentStatusOf(pod)?.containerID);

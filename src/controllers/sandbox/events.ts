@@ -44,8 +44,8 @@ export function podEvent(
 }
 
 /**
- * The Event of a change of a sandbox's status. Undefined for the steps of a start, and for its end
- * if the conversation has an Event about that. `serverMessage`: the API server's error text.
+ * The Event of a change of a sandbox's status. Undefined for the steps of a start, and for the end
+ * of a start that an Event of the conversation reports. `serverMessage` is the API server's text.
  */
 export function statusEvent(
   before: Sandbox,

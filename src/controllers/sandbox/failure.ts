@@ -1,6 +1,6 @@
 import type { SandboxView } from '../../status/sandbox-phase.ts';
 
-/** Codes of failures besides those of a conversation's start; stable, see docs/reasons.md. */
+/** Stable codes of all failures except those of a conversation's start; see docs/reasons.md. */
 export const FailureCode = {
   // Failures of the pod, which a kubelet or the scheduler reports.
   imagePullFailed: 'ImagePullFailed',
@@ -60,7 +60,7 @@ export const FailurePolicy = {
   transient: 'transient',
   /** The cause does not disappear by itself, and its repair takes some minutes. */
   needsRepair: 'needs-repair',
-  /** Nothing is wrong: the cluster admits the pod later. The wait counts for no deadline. */
+  /** Nothing is wrong: the cluster admits the pod later. No deadline counts the wait. */
   waiting: 'waiting',
 } as const;
 export type FailurePolicy = (typeof FailurePolicy)[keyof typeof FailurePolicy];
@@ -116,8 +116,8 @@ const waitingCodes: ReadonlySet<string> = new Set([
   FailureCode.nodeBeingAdded,
 ]);
 /**
- * Whether a sandbox with this reason waits until the cluster admits its pod. The wait counts for no
- * deadline: `startingSinceTime` is absent, and the deadline counts from the end of the wait.
+ * Whether a sandbox with this reason waits until the cluster admits its pod. No deadline counts the
+ * time of the wait: `startingSinceTime` is absent, and the deadline begins after the wait.
  */
 export const isWaitingCode = (reason: string): boolean => waitingCodes.has(reason);
 

@@ -6,8 +6,8 @@ import type { CachedPod } from '../../resources/cached-core.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 
 /**
- * An autoscaler's last statement about a new node for a pod. denied: also if there is no Event.
- * unknown: the Events could not be read.
+ * Whether an autoscaler adds a node for a pod, by its last Event. `denied`: it adds none, or there
+ * is no Event. `unknown`: the Events could not be read.
  */
 export type NodeAddition = 'announced' | 'denied' | 'unknown';
 
@@ -27,7 +27,7 @@ export const unknownGraceMs = 60_000;
  * for such pods every ten seconds. The start deadline stops counting once an announcement is read.
  */
 export const firstCheckMs = 10_000;
-/** Delay before the Events about a pod are read again, by the last statement in them. */
+/** Delay before the Events about a pod are read again, by the result of the last read. */
 export const nextCheckMs: Readonly<Record<NodeAddition, number>> = {
   announced: 60_000,
   denied: 30_000,
@@ -37,7 +37,7 @@ export const nextCheckMs: Readonly<Record<NodeAddition, number>> = {
 /** Reasons of announcements by the cluster autoscaler and by Karpenter. */
 const announcing: ReadonlySet<string> = new Set(['TriggeredScaleUp', 'Nominated']);
 
-/** Whether an Event denies a new node. Karpenter uses the scheduler's reason with another text. */
+/** Whether an Event says that no node is added. The message shows whether Karpenter wrote it. */
 const isDenial = ({ reason, message = '' }: KubeEvent): boolean =>
   reason === 'NotTriggerScaleUp' ||
   (reason === 'FailedScheduling' && message.startsWith('Failed to schedule pod, '));
@@ -79,7 +79,7 @@ interface Statement {
  */
 export class NodeAdditions {
   readonly #options: NodeAdditionsOptions;
-  /** Statements by the UID of the pod. */
+  /** The result of the last read of the Events about a pod, by the UID of the pod. */
   readonly #statements = recentlyUsed<Statement>(maxPods);
 
   constructor(options: NodeAdditionsOptions) {
@@ -87,8 +87,8 @@ export class NodeAdditions {
   }
 
   /**
-   * Whether an autoscaler adds a node for the pod, according to the Events. `isFinal` says that the
-   * start would fail otherwise; then any answer but `announced` is read again.
+   * Whether an autoscaler adds a node for the pod, according to the Events. If `isFinal`, the start
+   * fails unless the answer is `announced`, so no other answer is taken from memory.
    */
   async of(
     { metadata }: CachedPod,
@@ -122,7 +122,7 @@ export class NodeAdditions {
     return this.#judge(uid, statement);
   }
 
-  /** The age counts from when this process first saw `since`, so that no clock jump ends a wait. */
+  /** `ElapsedTimes` measures the age of the announcement, so that no clock jump ends a wait. */
   #judge(uid: string, { since }: Statement): NodeAddition {
     if (since === undefined) return 'denied';
     const ageMs = this.#options.elapsed.elapsedMs(`node/${uid}`, since);

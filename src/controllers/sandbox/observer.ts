@@ -40,7 +40,7 @@ export class SandboxObserver {
     return this.#options.podBackoff;
   }
 
-  /** Milliseconds for which a step of an ordinary start is not stored yet. */
+  /** Milliseconds until the status of a step of an ordinary start is stored. */
   deferMs(sandbox: Sandbox): number {
     const { uid } = sandbox.metadata;
     const delayMs = isUndecided(sandbox) ? undecidedMs : passingMs;

@@ -86,7 +86,7 @@ export function trustContainer(
   };
 }
 
-/** Annotation of a pod with the source of its certificates: ConfigMap/company-ca/ca.crt. */
+/** Annotation of a pod with the source of its certificates, such as ConfigMap/company-ca/ca.crt. */
 const sourceAnnotation = `${group}/trust`;
 
 export const trustAnnotations = ({ kind, name, key }: SandboxTrust) => ({
@@ -129,7 +129,7 @@ export interface ProxyEnvironmentOptions {
 }
 
 const loopback = ['localhost', '127.0.0.1', '::1'];
-/** Variable for the template's NO_PROXY, if its value is a reference (`valueFrom`). */
+/** Variable that gets the template's NO_PROXY if that is a reference (`valueFrom`). */
 const templateNoProxy = 'TEMPLATE_NO_PROXY';
 
 const nodeVariable = 'NODE_USE_ENV_PROXY';
@@ -144,8 +144,8 @@ const proxiesOf = ({ https, http }: Partial<SandboxProxy>): readonly [string, st
 ];
 
 /**
- * Hosts that sandboxes never reach through a proxy: themselves, and the callback server under its
- * current and earlier names, because requests to it have keys of the sandbox.
+ * Hosts that sandboxes never reach through a proxy: loopback addresses, and the callback server
+ * under its current and earlier names, because requests to it have keys of the sandbox.
  */
 function hostsInside(callbackUrl: string | undefined): readonly string[] {
   if (callbackUrl === undefined) return loopback;
@@ -163,9 +163,9 @@ function withHosts(list: string, hosts: readonly string[]): string {
 }
 
 /**
- * Proxy variables that replace those of the agent's container: the proxy of all sandboxes, unless
- * the template names one, and NO_PROXY with the gateway. NO_PROXY is present even without a proxy,
- * because an image may name a proxy.
+ * Proxy variables that replace those of the agent's container. They contain the proxy of all
+ * sandboxes, unless the template names one, and a NO_PROXY with the gateway. NO_PROXY is present
+ * even without a proxy, because an image may name a proxy.
  */
 export function proxyEnvironment(
   { env = [], envFrom = [] }: Container,
@@ -202,9 +202,10 @@ export function proxyEnvironment(
 }
 
 /**
- * Settings of an agent of the kind `acp`, with the gateway in the NO_PROXY of their environment,
- * which has precedence over the container's. A proxy that the settings name in one spelling is
- * added in the other one too, and so replaces the proxy of all sandboxes.
+ * Settings of an agent of the kind `acp`, with the gateway added to NO_PROXY in their environment,
+ * which has precedence over the environment of the container. If the settings name a proxy only in
+ * upper case or only in lower case, both forms are set, so that both replace the proxy of all
+ * sandboxes.
  */
 export function acpWithoutProxy(
   acp: AcpSettings | undefined,
@@ -244,7 +245,7 @@ const mavenFollowsJava = '-Daether.connector.http.useSystemProperties=true';
 
 /**
  * Java's patterns for an entry of NO_PROXY. A pattern is a host with a star at its start or end. An
- * entry with a port has no pattern, nor has a CIDR whose prefix length is not 8, 16 or 24.
+ * entry with a port, or a CIDR whose prefix length is not 8, 16 or 24, has no pattern.
  */
 function patternsOf(entry: string): readonly string[] {
   if (isIP(entry) === 6) return [`[${entry}]`];
@@ -259,7 +260,7 @@ function patternsOf(entry: string): readonly string[] {
 
 const ownHosts = /-Dhttp\.nonProxyHosts=["']?([^\s"']*)/;
 
-/** Adds patterns to the hosts without a proxy in a template's options, if the template has any. */
+/** Adds patterns to `-Dhttp.nonProxyHosts` if the options of the template contain that option. */
 const withPatterns = (own: string, patterns: readonly string[]): string =>
   own.replace(ownHosts, (option, list: string) => {
     const present = new Set(list.split('|'));

@@ -4,7 +4,7 @@ import { NotLeadingError } from '@conversation-operator/kube/leader-election';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
-/** Whether a write that failed with this error may have been executed, or may still be. */
+/** Whether the API server may have executed, or may still execute, a write with this error. */
 export const outcomeUnknown = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError
     ? mayBeExecuted(error)
@@ -16,9 +16,9 @@ interface Creation {
   until: number;
 }
 
-/** Maximum time for which an admission proves that the sandbox is still to run. */
+/** Maximum age of an admission at which a pod is created without another read of the sandbox. */
 const justAdmittedMs = 1_000;
-/** Maximum time by which a watch may show an admission before its response arrives. */
+/** Maximum wait for the response to an admission whose result a watch may already have shown. */
 const answerDelayMs = 50;
 const maxAdmissions = 500;
 
@@ -46,8 +46,8 @@ export class PodCreations {
   }
 
   /**
-   * Runs `work`, which may create a pod for a sandbox. The caller reads whether the pod may exist
-   * within `work`, so that the creation counts before that read.
+   * Runs `work`, which may create a pod for a sandbox. `work` itself has to read whether the pod
+   * may exist, so that the creation counts as in flight before that read.
    */
   async during<T>(sandboxUid: string, work: () => Promise<T>): Promise<T> {
     const creation = this.#creations.get(sandboxUid) ?? {
@@ -75,8 +75,9 @@ export class PodCreations {
   }
 
   /**
-   * Whether an admission that this process sent within the last second has stored this very
-   * version. A slot that this process has freed since then has a newer version, or none.
+   * Whether an admission that this process sent within the last second has stored exactly this
+   * resourceVersion. If this process has released the slot since then, the sandbox has a newer
+   * resourceVersion or does not exist.
    */
   async isJustAdmitted({ metadata: { uid, resourceVersion } }: Sandbox): Promise<boolean> {
     const admission = this.#admissions.get(uid);
@@ -95,8 +96,8 @@ export class PodCreations {
   }
 
   /**
-   * Milliseconds until no creation can be executed any more; 0 if none can now. While a creation is
-   * in flight, this is the delay before the next call.
+   * Milliseconds for which the API server may still execute a creation of the sandbox's pod; 0 if
+   * it can not. While a creation is in flight, the delay before the next call of this method.
    */
   unsettledMs(sandboxUid: string): number {
     const creation = this.#creations.get(sandboxUid);

@@ -2,7 +2,7 @@ import type { CachedContainerStatus, CachedPod } from '../../resources/cached-co
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 import { trustFailure } from './outward.ts';
 
-/** Minimum number of restarts of a crash loop. */
+/** Minimum number of restarts that count as a crash loop. */
 const crashLoopRestarts = 3;
 /**
  * Minimum duration of a run after which the operator, like the kubelet (twice the maximum back-off
@@ -182,8 +182,8 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
 }
 
 /**
- * Whether the node of a pod is unreachable. For such a node the node controller only sets Ready to
- * False. If a kubelet sets Ready to False, a container is unready or a readiness gate is unmet.
+ * Whether the node of a pod is unreachable. The node controller then sets only Ready to False. If a
+ * kubelet sets Ready to False, a container is unready or a readiness gate is unmet.
  */
 export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;

@@ -11,8 +11,8 @@ export interface PodLoss {
   /** Text that the owner of the sandbox may see. */
   readonly message: string;
   /**
-   * Whether the cluster or a person removed the pod. If false, its own processes may be the cause,
-   * by a crash or by their use of memory or ephemeral storage.
+   * Whether the cluster or a person removed the pod. If false, a process in the pod may be the
+   * cause, by a crash or by its use of memory or ephemeral storage.
    */
   readonly isDisruption: boolean;
 }
@@ -34,7 +34,7 @@ const lostNode = (message: string): PodLoss => ({
 });
 const shutDown = lostNode('The node of the sandbox was shut down.');
 
-/** The loss by the condition DisruptionTarget; undefined if the condition adds nothing. */
+/** The loss by the reason of the condition DisruptionTarget; undefined for any other reason. */
 function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   const disrupted = status?.conditions?.find(
     ({ type, status: holds }) => type === 'DisruptionTarget' && holds === 'True',
@@ -121,10 +121,10 @@ const backoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 const maxRemembered = 20_000;
 
 /**
- * Back-off of the pods of a sandbox, whose delay doubles, because each attempt costs the cluster a
- * pod. A node under pressure or in shutdown rejects pods at once, and a client that resumes a
- * sandbox after each ERROR repeats a crash loop. The state is local to this process: a new leader
- * starts with the first delay.
+ * Delays the next pod of a sandbox whose pod has ended. The delay doubles, because each attempt
+ * costs the cluster a pod: a node under pressure or in shutdown rejects pods at once, and a client
+ * that resumes a sandbox after each ERROR repeats a crash loop. The state is local to this process:
+ * a new leader starts with the first delay.
  */
 export class PodBackoff {
   readonly #clock: Clock;

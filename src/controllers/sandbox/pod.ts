@@ -136,11 +136,11 @@ const hardened = (container: Container): Container => ({
   },
 });
 
-/** Labels or annotations without the prefix that the operator and NetworkPolicies use. */
+/** Removes labels or annotations with the prefix that the operator and NetworkPolicies use. */
 const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
 
-/** How the programs of all sandboxes reach hosts outside the cluster. A template may differ. */
+/** How programs in all sandboxes reach hosts outside the cluster. A template can override this. */
 export interface SandboxOutward {
   /** Absent: no proxy. */
   readonly proxy?: SandboxProxy | undefined;
@@ -148,9 +148,8 @@ export interface SandboxOutward {
   readonly trust?: SandboxTrust | undefined;
 }
 
-/** Settings of the operator that apply to every pod. */
 export interface PodSurroundings {
-  /** Where the sandboxes of a namespace reach the gateway; absent if they can not. */
+  /** The gateway's server for sandboxes; absent if sandboxes can not reach the gateway. */
   readonly agentSide?: AgentSide | undefined;
   readonly outward?: SandboxOutward | undefined;
 }
@@ -191,7 +190,7 @@ export function buildPod(
         ...(poolName === undefined ? {} : { [poolLabel]: poolLabelValue(poolName) }),
       },
       annotations: {
-        // The agent of a new pod works at once, except that of a warm sandbox.
+        // A new pod gets the annotations of a working agent, except the pod of a warm sandbox.
         ...presentValues(isWarmSandbox(sandbox) ? letsNodeGo : keepsNode),
         ...unreserved(metadata?.annotations),
         [ownerAnnotation]: sandbox.spec.owner,

@@ -106,7 +106,7 @@ export class SandboxReconciler {
     if (sandboxes.accepts?.(stored) !== false) this.#newest.observe(stored);
   }
 
-  /** Takes steps until one has an outcome. Other steps create an object, so the loop ends. */
+  /** Takes steps until one has an outcome. Every other step creates an object, so the loop ends. */
   async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
       const step = decideSandbox(await this.#options.observer.observe(scope, signal));

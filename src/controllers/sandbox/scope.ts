@@ -15,7 +15,7 @@ export interface ObservedSandbox {
   readonly pod: CachedPod | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** Milliseconds since `status.startingSinceTime`, whatever the clocks show; 0 without one. */
+  /** Milliseconds since `status.startingSinceTime`, despite clock jumps; 0 if it is absent. */
   readonly startingForMs: number;
   /** Milliseconds for which the creation of the pod waits for its claim to be bound. */
   readonly bindsInMs: number;
@@ -25,7 +25,6 @@ export interface ObservedSandbox {
   readonly nodeAddition?: NodeAddition;
 }
 
-/** Why a sandbox waits, for its status. */
 export interface WaitingFor {
   readonly reason: string;
   readonly message: string;
@@ -64,7 +63,7 @@ export interface Scope {
   readonly template: SandboxTemplate | undefined;
   claim: CachedClaim | undefined;
   pod: CachedPod | undefined;
-  /** Whether the cache lacks the pod, so that a watch may not report its end. */
+  /** Whether the cache lacks the pod. A watch may then not report when the pod ends. */
   uncached?: boolean;
 }
 

@@ -26,12 +26,12 @@ export interface SandboxProgress {
   readonly pod?:
     { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
-  /** Report of the agent about itself; absent if there is no new one. */
+  /** What the agent reports about itself; absent if it has sent no new report. */
   readonly introduction?: AgentIntroduction | undefined;
   /** Id of the running container whose agent has its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
-  /** Whether a person has requested the failed sandbox again, which removes Failed. */
+  /** Whether a person has requested the failed sandbox again. This removes the condition Failed. */
   readonly recovered?: boolean;
   readonly wanted: boolean;
   /** Ids of interrupted conversations; absent if the stored ids stay. */
@@ -42,7 +42,9 @@ export interface SandboxProgress {
   readonly released?: boolean;
 }
 
-/** The new status of a sandbox, which keeps Admitted and the fields of other controllers. */
+/**
+ * The new status of a sandbox. Keeps the condition Admitted and the fields of other controllers.
+ */
 export function sandboxStatus(
   sandbox: Sandbox,
   progress: SandboxProgress,
@@ -65,12 +67,12 @@ export function sandboxStatus(
       ? []
       : [conditionUpdate(SandboxCondition.failed, true, failed.code, failed.message)]),
   ];
-  // A request to resume from before the failure does not remove the failure.
+  // A resume request that is older than the failure does not remove the failure.
   const observedResumeRequest =
     failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
   // From now on a run ends because of this pause, whichever process deletes the pod.
   const stops = !wanted && old.pauseTime === undefined;
-  // An agent that never had keys had no run, so a later loss is not due to this pause.
+  // An agent that never had keys had no run that this pause could interrupt.
   const lives = hasRun(sandbox);
   const lastInterruption =
     stops && lives
@@ -79,14 +81,14 @@ export function sandboxStatus(
           agentEpoch: old.agentEpoch ?? 0,
         }
       : old.lastInterruption;
-  // The ids stay until the next stop of an agent that has run since, so that late reconciles of
-  // their conversations still find the interrupted runs.
+  // The ids stay until an agent that has run again is stopped, so that a late reconcile of a
+  // conversation still finds its interrupted run.
   const interruptsAnew = stops && old.lastInterruption?.agentEpoch !== (old.agentEpoch ?? 0);
   const interrupted = interruptsAnew
     ? []
     : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  // Only a pause of a sandbox that waits for a slot begins anew: a stop keeps its `pauseTime`.
+  // A pause of a sandbox that waits for a slot sets a new `pauseTime`. A stop of an agent keeps it.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
   // A new pod does not reset the age of its sandbox. A pause does, even one that no reconcile saw.
   const activeSince = resumed ? undefined : old.activeSinceTime;
@@ -102,7 +104,7 @@ export function sandboxStatus(
   const isWarmSandboxReady = reason === SandboxReason.warmSandbox;
   const starting =
     wanted && !ready && !isWarmSandboxReady && !isWaitingCode(reason) && failed === undefined;
-  // After a first run, only the time with the current reason counts.
+  // After a first run, `startingSinceTime` counts only the time with the current reason.
   const sameReason =
     !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
   const status: SandboxState = {
@@ -111,7 +113,7 @@ export function sandboxStatus(
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     ...(old.agentName === undefined ? {} : { agentName: old.agentName }),
     ...(agentTitle === undefined ? {} : { agentTitle }),
-    // The reservation sets 1. The observed pod does not matter, because a cache may lag.
+    // Only `reservedStatus` sets 1. The observed pod does not matter, because a cache may lag.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
     ...(pod === undefined
@@ -184,7 +186,7 @@ const isPassingReady = ({ conditions }: SandboxState): boolean => {
   return ready === undefined || (ready.status !== 'True' && passingReasons.has(ready.reason));
 };
 
-/** Fields that a later step of the same start writes again, or that follow from such fields. */
+/** Fields that a later step of the same start writes again, or that derive from these fields. */
 const passingFields: ReadonlySet<string> = new Set<keyof SandboxState>([
   'phase',
   'reason',
@@ -209,10 +211,9 @@ const lastingConditionsOf = ({ conditions = [] }: SandboxState): readonly object
     .map(({ type, status, reason }) => ({ type, status, reason }));
 
 /**
- * Whether a status only names the next step of an ordinary start, so that it need not be stored
- * unless the step lasts. This includes the first status of a new sandbox, even if the status
- * records that no pod may exist before the admission. The caller stores a status on which the next
- * step depends.
+ * Whether a status only shows a step of an ordinary start, so that the controller stores it only if
+ * the step lasts. This includes the first status of a new sandbox, even if the status records that
+ * no pod may exist before the admission. The caller stores a status on which the next step depends.
  */
 export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState): boolean =>
   after.phase === 'STARTING' &&
@@ -251,7 +252,7 @@ export function reservedStatus(
   sandbox: Sandbox,
   { template, currentKeyId, now }: ReservationOptions,
 ): SandboxState {
-  // The sandbox is not paused now, and nothing of a next pause is stored yet.
+  // `pauseTime` is of an earlier pause, because the status has no later pause yet.
   const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
   // The start deadline counts from this write, even if no object can be created.
   const { masterKeyId = currentKeyId, startingSinceTime = now } = status;

@@ -56,7 +56,7 @@ export function balance({ self, members, holders, neglected }: ShardsObserved): 
   return isTooMuch ? { take: [], handOver } : { take: [] };
 }
 
-/** All shards, from a first one that differs by replica: two replicas seldom try the same one. */
+/** All shards. The first one differs by replica, so that two replicas seldom try the same shard. */
 function inOrderOf(
   self: string,
   replicas: readonly string[],
@@ -80,9 +80,9 @@ export interface LeadershipOptions extends Omit<
   'members' | 'onStartedLeading' | 'onStoppedLeading'
 > {
   readonly shards: number;
-  /** Resolves when the process can lead; until then it acquires none of several shards. */
+  /** Resolves when the process can lead. If there are several shards, it acquires none before. */
   readonly ready: (signal: AbortSignal) => Promise<void>;
-  /** Starts the work of the leader of a shard, with the contract of `LeaderElectionOptions`. */
+  /** Starts the work of the leader of a shard. `LeaderElectionOptions` describes the contract. */
   readonly onStartedLeading: (term: Term, signal: AbortSignal) => Promise<void>;
 }
 
@@ -111,10 +111,10 @@ function electionOfOne({ onStartedLeading, ...options }: LeadershipOptions): Lea
 }
 
 /**
- * Several replicas lead shards at once. They hold one common Lease together, whose holder is the
- * number of shards. A replica leads a shard only while it holds the Lease of the shard and the
- * common Lease. A replica with another number of shards, or without shards, can not hold the common
- * Lease at the same time, so no namespace has two leaders.
+ * Several replicas lead shards at once. They share one common Lease, whose holder identity has the
+ * number of shards instead of a replica. A replica leads a shard only while it holds the Lease of
+ * the shard and the common Lease. A replica with another number of shards, or without shards, can
+ * not hold the common Lease at the same time, so no namespace has two leaders.
  */
 function electionOfShards(options: LeadershipOptions): LeaderElection {
   const members = new LeaseMembers({

@@ -227,8 +227,8 @@ function store(
           spec: { approvals: list },
         });
       const others = approvals.filter((other) => other.id !== id);
-      // An entry with this id that has no effect is removed first, because the API server refuses
-      // to change an entry.
+      // If `spec.approvals` has an entry with this id that does not answer the question, that entry
+      // is removed first, because the API server rejects a change of an entry.
       const version = others.length === approvals.length ? stored : await write(stored, others);
       await write(version, [...others.slice(1 - maxAnswers), answer]);
     },
@@ -238,16 +238,16 @@ function store(
 const openApproval = ({ status }: Asking, id: string): Approval | undefined =>
   status?.approval?.id === id ? status.approval : undefined;
 
-/** The answer to the question `id`; undefined where the question is not open or has no answer. */
+/** The answer to the question `id`; undefined if the question is not open or has no answer. */
 function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined {
   const open = openApproval(conversation, id);
   return open && answerTo(open, conversation);
 }
 
 /**
- * Whether the agent already has this answer. Throws where the question is unknown, withdrawn or
- * answered in another way, where the question does not offer this answer, and where the answer
- * approves tool calls that its sender has not read completely.
+ * Whether the agent already has this answer. Throws if the question is unknown, is withdrawn or has
+ * another answer, if the question does not offer this answer, or if the answer approves tool calls
+ * that its sender has not read completely.
  */
 function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);
@@ -278,7 +278,7 @@ function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean 
   return false;
 }
 
-/** Throws where an answer approves tool calls that are unreadable or were shown only in part. */
+/** Throws if an answer approves tool calls that are unreadable or were shown only in part. */
 export function refuseUnread(
   open: Approval,
   answer: Omit<ApprovalAnswer, 'id'>,

@@ -18,13 +18,13 @@ export const maxChainLength = 8;
 
 /** Properties of a valid key together with its chain of issuers (`spec.issuedBy`). */
 export interface KeyChain {
-  /** `admin` where all keys have this role and the scope of this name. */
+  /** `admin` if all keys have this role and the scope of this name. */
   readonly role: ApiKeySpec['role'];
   /** Scopes that all keys have. */
   readonly scopes: ReadonlySet<ApiKeyScope>;
   /** Templates that all keys may start; undefined: all templates. */
   readonly templates: readonly string[] | undefined;
-  /** Time at which the first key of the chain expires; Infinity where no key expires. */
+  /** Time at which the first key of the chain expires; Infinity if no key expires. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of its issuer, then of the issuer's issuer, and so on. */
   readonly uids: readonly string[];
@@ -53,7 +53,7 @@ function confirmedUntil({ metadata, spec: { person }, status }: ApiKey): number 
 export type Confirmed = 'none' | 'own' | 'all';
 
 /**
- * The chain of a key; undefined where a key of the chain is missing, has another UID, is disabled,
+ * The chain of a key; undefined if a key of the chain is missing, has another UID, is disabled,
  * is not valid yet, has expired, or lacks the confirmation that `confirmed` demands. `find` reads a
  * cache: while the cache does not show an issuer, the key is refused, so a lagging cache never lets
  * a key outlive its issuer.
@@ -96,7 +96,7 @@ export function chainOf(
   }
 }
 
-/** Throws 403, which names the scope, where a key of the chain lacks it. */
+/** Throws 403, which names the scope, if a key of the chain lacks it. */
 export function requireScope({ scopes }: KeyChain, scope: ApiKeyScope): void {
   if (scopes.has(scope)) return;
   throw new ProblemError(
@@ -105,7 +105,7 @@ export function requireScope({ scopes }: KeyChain, scope: ApiKeyScope): void {
   );
 }
 
-/** Throws 403 where a key of the chain may not start this template. */
+/** Throws 403 if a key of the chain may not start this template. */
 export function requireTemplate({ templates }: KeyChain, template: string): void {
   if (templates?.includes(template) === false)
     throw new ProblemError(
@@ -114,7 +114,7 @@ export function requireTemplate({ templates }: KeyChain, template: string): void
     );
 }
 
-/** Throws `key-depth-exceeded` where the new key would make its chain too long. */
+/** Throws `key-depth-exceeded` if the new key would make its chain too long. */
 export function refuseTooDeep({ uids }: KeyChain): void {
   if (uids.length < maxChainLength) return;
   throw new ProblemError(
@@ -324,7 +324,7 @@ export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Princ
 }
 
 export function authenticateKey(ring: KeyRing, key: string): Principal | undefined {
-  // A key with `signIn` is no API key for requests: that of a sign-in link only opens /login.
+  // A key with `signIn` authenticates no requests. The key of a sign-in link only opens /login.
   const found = ring.byText(key, undefined);
   return found && principalOfKey(found);
 }

@@ -17,9 +17,9 @@ export interface KeyUseOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * Writes `status.lastUsedTime` of each ApiKey: a minute after the use, and at most once an hour for
- * all replicas together. No request waits or fails for the write. The patch names one field and no
- * resourceVersion, so it conflicts with no other write.
+ * Writes `status.lastUsedTime` of each ApiKey a minute after a use, but at most once an hour, even
+ * if several replicas serve the key. No request waits for the write or fails because of it. The
+ * patch names one field and no resourceVersion, so it conflicts with no other write.
  */
 export class KeyUse {
   readonly #options: KeyUseOptions;

@@ -15,9 +15,9 @@ export interface IssueKeyOptions {
   readonly scopes?: ApiKeySpec['scopes'];
   /** Time in RFC 3339 from which the key is valid; absent: at once. */
   readonly notBefore?: string | undefined;
-  /** Expiration time in RFC 3339; absent where the key never expires. */
+  /** Expiration time in RFC 3339; absent if the key never expires. */
   readonly expiresAt?: string | undefined;
-  /** The key whose request creates this key; this key ends with it. Absent without such a key. */
+  /** The issuer of this key; absent if there is none. A key is valid only while its issuer is. */
   readonly issuedBy?: ApiKeySpec['issuedBy'];
   /** Templates that the key may start; absent: all. */
   readonly templates?: ApiKeySpec['templates'];

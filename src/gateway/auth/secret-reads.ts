@@ -28,23 +28,23 @@ export interface SecretRead {
   readonly by: string;
 }
 
-/** Reads of one secret by one reader without a log line yet: the newest, and their number. */
+/** The reads of one secret by one reader that have no log line: the newest, and their number. */
 interface Repeats {
   read: SecretRead | undefined;
   count: number;
 }
 
 /**
- * Limits how often a sandbox's secrets are read, and writes every read to the audit log: the first
- * read of a secret by a reader at once, repetitions in at most one line a minute, with their
- * number. The rate limits bound the memory.
+ * Limits how often a sandbox's secrets are read, and writes every read to the audit log. The first
+ * read of a secret by a reader gets a log line at once. Further reads share at most one line a
+ * minute, which has their number. The rate limits also bound the memory of this class.
  */
 export class SecretReads {
   readonly #audit: Logger;
   readonly #clock: Clock;
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  /** Unwritten repetitions by secret and reader, of reads with a log line in the last minute. */
+  /** Reads since the last log line about this secret and reader. An entry lasts about a minute. */
   readonly #recent = new Map<string, Repeats>();
   #timer: Timer | undefined;
 
@@ -78,7 +78,7 @@ export class SecretReads {
     }
   }
 
-  /** Writes the log lines of pending repetitions. */
+  /** Writes the log lines for the reads that have none yet. */
   close(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -93,7 +93,7 @@ export class SecretReads {
       this.#recent.size === 0 ? undefined : this.#clock.after(repeatMs, () => this.#minute());
   }
 
-  /** Writes a log line for pending repetitions, and returns whether there were any. */
+  /** Writes one log line for the reads in `repeats`, and returns whether there were any. */
   #writeRepeats(repeats: Repeats): boolean {
     const { read, count } = repeats;
     if (read === undefined) return false;
@@ -129,14 +129,14 @@ interface DisclosuresOptions {
 }
 
 /**
- * Writes to the audit log which API key was shown the session keys of which sandboxes: one line for
- * each response that shows some, but each session key at most once an hour, so that polling adds no
- * lines. No line is dropped: a reader causes at most one line for each running sandbox and key
- * rotation, and the audit log has lines about these already.
+ * Writes to the audit log which API key was shown the session keys of which sandboxes. A response
+ * causes at most one line. The line names a sandbox only if no line of the last hour names it for
+ * the same API key, so that polling adds no lines. No line is dropped: a reader causes at most one
+ * line for each running sandbox and key rotation, which have lines of their own in the audit log.
  */
 export class Disclosures {
   readonly #options: DisclosuresOptions;
-  /** Session key generations shown in the last hour, by UID of the API key and of the sandbox. */
+  /** Generation of the session key shown in the last hour, by the UIDs of API key and sandbox. */
   readonly #recorded: LRUCache<string, { readonly generation: number | undefined }>;
 
   constructor(options: DisclosuresOptions) {
@@ -164,7 +164,7 @@ export class Disclosures {
     };
   }
 
-  /** Records the session key as shown; returns whether no line of the last hour contains it. */
+  /** Records that the session key is shown; returns whether this needs a line in the audit log. */
   #isNew(keyUid: string, sandbox: Sandbox): boolean {
     const generation = sessionKeyGenerationOf(sandbox);
     const key = `${keyUid}/${sandbox.metadata.uid}`;

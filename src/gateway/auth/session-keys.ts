@@ -40,14 +40,14 @@ export class SessionKeys {
     return false;
   }
 
-  /** The key that the agent in the sandbox expects; undefined where it can not be derived. */
+  /** The key that the agent in the sandbox expects; undefined if it can not be derived. */
   agentKeyOf(sandbox: Sandbox): string | undefined {
     return this.#derived(sandbox, () =>
       this.#options.keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId),
     );
   }
 
-  /** The reader's session key; undefined where the reader opens no agents, or no key derives. */
+  /** The reader's session key; undefined if the reader opens no agents, or no key can be derived. */
   shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
     if (!reader.opensAgents) return undefined;
     const key = this.#clientKeyOf(sandbox, reader.keyUid);
@@ -56,8 +56,8 @@ export class SessionKeys {
   }
 
   /**
-   * The chain of the API key that `candidate`, a session key, belongs to; undefined unless the
-   * candidate opens the sandbox. The comparison takes constant time.
+   * The chain of the API key to which the session key `candidate` belongs; undefined if the
+   * candidate is not valid for the sandbox. The comparison takes constant time.
    */
   opening(sandbox: Sandbox, candidate: string): KeyChain | undefined {
     const found = this.#options.ring.byReference(referenceIn(candidate));

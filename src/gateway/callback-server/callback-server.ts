@@ -17,7 +17,7 @@ import { newPool } from '../limits/pools.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
-/** A request to the callback server. Only its path is checked: the caller may be no sandbox. */
+/** A request to the callback server. Only its path is checked: the caller need not be a sandbox. */
 export interface CallbackRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -30,7 +30,7 @@ export interface CallbackRequest {
   readonly signal: AbortSignal;
   /**
    * Counts the connection against the limits of the sandbox that the request has authenticated.
-   * Throws `too-many-connections` or `share-exceeded` where the sandbox or its owner has too many.
+   * Throws `too-many-connections` or `share-exceeded` if the sandbox or its owner has too many.
    */
   readonly countFor: (sandbox: Sandbox) => void;
 }
@@ -81,7 +81,7 @@ export interface CallbackServer {
  */
 const additionalConnections = 16;
 
-/** Decoded path segments; undefined where one is malformed, empty, `.`, `..`, or contains `/`. */
+/** Decoded path segments; undefined if one is malformed, empty, `.`, `..`, or contains `/`. */
 function segmentsOf(pathname: string): readonly string[] | undefined {
   try {
     const segments = pathname.slice(1).split('/').map(decodeURIComponent);

@@ -18,7 +18,7 @@ interface Entry {
   readonly conversationIds: Set<string>;
 }
 
-/** Maximum conversations that an entry names; with more, the entry is about all of the sandbox. */
+/** Maximum conversations that an entry names; with more, the entry is about the whole sandbox. */
 const maxNamed = 16;
 
 /** Maximum sandboxes of one owner, and maximum owners, in a queue; the oldest are dropped. */
@@ -26,8 +26,8 @@ const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 /**
  * Notifications that wait for one operator, without duplicates. Owners are served round robin and
- * have equal shares, so an owner with many notifications delays and displaces none of another
- * owner. A displaced notification is lost; the operator finds the change by polling.
+ * have equal shares, so an owner with many notifications neither delays nor displaces those of
+ * other owners. A displaced notification is lost; the operator finds the change by polling.
  */
 export class NotificationQueue {
   readonly #limits: typeof queueLimits;
@@ -92,7 +92,7 @@ function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentNotifica
   return ids.map((conversationId) => ({ namespace, sandbox, conversationId }));
 }
 
-/** The entry of the key, created if absent. A new entry displaces the first ones of a full map. */
+/** Returns the entry of the key, or creates one. A full map loses its first entries for that. */
 function entryOf<V>(map: Map<string, V>, key: string, maxEntries: number, create: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;

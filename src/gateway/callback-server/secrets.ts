@@ -29,8 +29,8 @@ const refused = (detail: string): ProblemError => new ProblemError('secret-acces
 /**
  * Serves secrets to agents: `GET /secrets/{sandbox}/{conversation id}/{name}` with the secrets
  * token of the sandbox. Every process in the sandbox can read the token, so it only opens the
- * secrets of conversations in that sandbox: those given at the start, else those of the owner. A
- * sandbox that is paused or being deleted can read none.
+ * secrets of conversations in that sandbox: a secret of the start request, or else the owner's
+ * secret of this name. A sandbox that is paused or being deleted can read none.
  */
 export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler {
   const { keys, secrets, reads, clock, lagMs = 2_000 } = options;

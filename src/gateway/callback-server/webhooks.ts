@@ -18,8 +18,8 @@ export interface WebhooksOptions extends Pick<MeasuredRuntime, 'clock' | 'metric
 }
 
 /**
- * A field name in every event that changes a conversation, and in every event with its whole state.
- * Output of a tool or a model contains this text only by chance.
+ * A field name in every event that changes a conversation, and in every event with the whole state
+ * of a conversation. Output of a tool or a model contains this text only by chance.
  */
 const changeMarker = 'execution_status';
 /** Maximum bytes of a body that are searched; a longer body counts as a change. */

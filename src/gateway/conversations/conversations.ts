@@ -183,7 +183,7 @@ async function start(needs: StartNeeds, { principal, owner, headers, body, about
   return conversation;
 }
 
-/** An update with tags reads the stored object first, because the patch depends on its tags. */
+/** If `change` has tags, reads the stored conversation first: the patch removes its other tags. */
 async function update(
   needs: StartNeeds,
   conversation: CachedConversation,

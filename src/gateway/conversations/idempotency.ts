@@ -6,7 +6,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 
 /** Period in which the same idempotency key identifies the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
-/** Number of `turn` values whose names are searched in the cache first. */
+/** Number of values of `turn` (see `namesOf`) for which the cache is searched first. */
 const knownNames = 4;
 
 export const idempotencyHeaders = z.object({
@@ -40,7 +40,7 @@ export const messageIdsOf = (
   key: string,
 ) => keys.derivedIds(`message/${owner}/${conversation}/${key}`);
 
-/** The conversation that the key has started in the last 24 hours, else the name for a new one. */
+/** The conversation that this key has started in the last 24 hours, or the name for a new one. */
 export async function placeOf(
   {
     lookup,
@@ -56,7 +56,7 @@ export async function placeOf(
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
   const isFresh = ({ metadata }: CachedConversation) =>
     clock.now() - Date.parse(metadata.creationTimestamp) < windowMs;
-  // A conversation of an earlier turn may be deleted, so later turns are searched too.
+  // The conversation of an earlier `turn` may be deleted, so later values are searched too.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {
       const cached = lookup.cachedConversation(name);

@@ -40,7 +40,7 @@ const retryAfterSeconds = 10;
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
 
-/** The last delivered messages that fit into `maxBytes` besides the undelivered ones. */
+/** The last delivered messages that fit into `maxBytes` together with the undelivered messages. */
 function recentlyDelivered(
   conversation: Conversation,
   waitingBytes: number,
@@ -78,7 +78,7 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
 const isTooLarge = (message: Message): boolean =>
   bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
 
-/** Runs a write that adds this number of stored bytes; throws where the quota has no room. */
+/** Runs a write that adds this number of stored bytes; throws if the quota does not allow them. */
 type Store = (bytes: number, write: () => Promise<Conversation>) => Promise<Conversation>;
 
 const totalBytes = (messages: readonly LaterMessage[]): number =>

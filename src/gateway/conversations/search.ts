@@ -62,8 +62,7 @@ export class ConversationSearch {
 
   /**
    * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
-   * @param all The conversations of one owner; the same array as before unless one of them has
-   * changed.
+   * @param all The conversations of one owner. The caller passes the same array until one changes.
    */
   page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
     const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;
@@ -80,7 +79,7 @@ const within = (text: string, from: number | undefined, to: number | undefined):
   return (from === undefined || milliseconds >= from) && (to === undefined || milliseconds < to);
 };
 
-/** The filter of a search; undefined where the request has no filter. */
+/** The filter of a search; undefined if the request has no filter. */
 export function conversationFilter(
   filters: ConversationFilters,
 ): ((conversation: CachedConversation) => boolean) | undefined {

@@ -31,7 +31,7 @@ export interface References {
   readonly parent: string | undefined;
 }
 
-/** The object with this id; undefined without an id. Throws 404 where no object has the id. */
+/** The object with this id; undefined without an id. Throws 404 if no object has the id. */
 async function named<T>(
   id: string | undefined,
   what: Parameters<typeof notFound>[0],
@@ -94,7 +94,7 @@ export function specOf(
   };
 }
 
-/** Throws 422 where the template forbids the model. Without a template, the start fails later. */
+/** Throws 422 if the template forbids the model. If there is no template, the start fails later. */
 export function refuseModel(
   model: string,
   template: SandboxTemplate | undefined,
@@ -108,7 +108,10 @@ export function refuseModel(
   );
 }
 
-/** Model of the request, else of the owner's settings if allowed; undefined: the template's. */
+/**
+ * The model of the request, or else that of the owner's settings if the template allows it. If
+ * undefined, the agent uses the model of the template.
+ */
 export async function modelFor(
   { lookup, settings }: ReferenceNeeds,
   owner: string,

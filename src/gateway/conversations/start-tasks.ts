@@ -95,7 +95,7 @@ export function streamStart(
     slowReaders.add(response, owner, () => response.destroy());
     if (isStartOver(task.status)) end();
   };
-  /** The next element of the array, if the start already has its status. */
+  /** The next array element; undefined if the start has not reached a further status. */
   const next = (own: StartTexts): StartTask | undefined => {
     if (isDeleted) {
       const detail = 'The conversation was deleted before its start was over.';
@@ -117,7 +117,7 @@ export function streamStart(
         const task = next((await startTexts.of(known)) ?? noTexts);
         if (task !== undefined && !isOver()) write(task);
       } catch {
-        // The API server does not answer. The loop writes the element once the API server answers.
+        // The API server does not answer. After this delay, the loop tries the same element again.
         await sleep(clock, rereadMs);
       }
     }
@@ -140,11 +140,11 @@ export function streamStart(
   response.once('close', () => end(''));
   const began = { status: 'WORKING', time: conversation.metadata.creationTimestamp } as const;
   write(startTaskAt(conversation, texts, began, accessTo(needs, conversation)));
-  // Nothing is awaited between this read and the subscription above, so no state is missed.
+  // Nothing is awaited between this read and `feeds.conversations.on`, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
-  // The stream is registered last: a shutdown in progress ends the stream at once, and the client
-  // has the id of the start by then.
+  // `streams.add` comes last, because it ends the stream at once during a shutdown. By then, the
+  // first element with the id of the start is written.
   const ended = () => end();
   forgets.push(streams.add(ended));
   forgets.push(ring.untilEnd(principal.keyName, principal.keyUid, ended));
@@ -152,12 +152,12 @@ export function streamStart(
 }
 
 /**
- * Maximum stored bytes of the tasks in a response that is built in memory. A larger response, of up
- * to some 100 MiB, is sent task by task.
+ * Maximum stored bytes of the tasks in a response that is built in memory. A larger response, which
+ * may have about 100 MiB, is sent task by task.
  */
 const maxGatheredBytes = 262_144;
 
-/** Responses with start tasks, including the texts of their clients, which no cache contains. */
+/** Sends start tasks with the texts that their clients have sent, which no cache contains. */
 class StartTaskResponses {
   readonly #needs: StartTaskNeeds;
   readonly #large: Shares;

@@ -40,14 +40,14 @@ export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /**
  * MAC of the secrets of the request under a key that derives from the master key. A plain hash
- * would confirm the guess of a short secret, and the ciphertexts of equal secrets differ. During a
- * rotation, the MACs under earlier master keys are accepted too.
+ * would confirm the guess of a short secret. Ciphertexts can not be compared, because those of
+ * equal secrets differ. During a rotation, the MACs under earlier master keys are accepted too.
  */
 export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha256';
 
 /**
- * The request without its secrets, as the text for its hash. The order of the fields and unknown
- * fields do not matter, because the schema normalizes them.
+ * The request without its secrets, as the text for its hash. Neither unknown fields nor the order
+ * of the fields matter, because the schema normalizes them.
  */
 const textOf = ({ conversation_id: _id, secrets: _secrets, ...request }: StartRequest): Buffer =>
   Buffer.from(JSON.stringify(request));

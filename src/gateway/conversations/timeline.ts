@@ -128,7 +128,7 @@ const stepEntry = (step: StartStep): TimelineEntry =>
     is_warning: step.state === 'failed',
   });
 
-/** Undefined without a time, and for the Event `Ready`, which repeats the last stage. */
+/** Undefined without a valid time, and for the Event `Ready`, which repeats the entry of READY. */
 function eventEntry(event: KubeEvent): TimelineEntry | undefined {
   const { firstTimestamp, eventTime, lastTimestamp, count = 1, reason = '', message = '' } = event;
   const first = firstTimestamp ?? eventTime ?? event.metadata.creationTimestamp;
@@ -222,7 +222,7 @@ export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly 
   ];
 }
 
-/** The Events about an object; empty where the gateway's Role does not allow to read Events. */
+/** The Events about an object; empty if the gateway's Role does not allow it to read Events. */
 async function eventsAbout(
   client: KubeClient,
   { metadata: { namespace = '', uid } }: Pick<KubeObject, 'metadata'>,

@@ -25,7 +25,7 @@ export const problemSchema = z.object({
 /**
  * The Content-Type of problems (RFC 9457). Most recipients ignore the parameter `alt`. The npm
  * package `@openhands/typescript-client`, which the official web UI contains, parses a body as JSON
- * only where its type contains `application/json`, and shows the raw text otherwise.
+ * only if its type contains `application/json`. Otherwise it shows the raw text.
  */
 export const problemType = 'application/problem+json; alt="application/json"';
 

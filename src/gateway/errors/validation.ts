@@ -172,7 +172,7 @@ export function validate<P, Q, B, H>(
   return values;
 }
 
-/** The first error is the detail; the list has up to 100 errors, then the number of the others. */
+/** `detail` has the first error; `errors` has up to 100, then the number of the others. */
 export function invalidRequest(all: readonly FieldError[]): ProblemError {
   const [first] = all;
   const more = all.length > 1 ? ` (and ${all.length - 1} more)` : '';

@@ -218,7 +218,7 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  /** The sandbox, if the credential belongs to it. A check without a sandbox takes as long. */
+  /** The sandbox if the credential is valid. The check takes equally long without a sandbox. */
   #holder(
     { sandbox }: CallbackRequest,
     address: RepositoryAddress,

@@ -17,8 +17,8 @@ import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 interface TransferLimits {
   /**
-   * Maximum time without a byte from the host or to the sandbox. Also the period of `ClientPace`,
-   * which requires a minimum rate while the transfer waits for the sandbox.
+   * Maximum time without a byte from the host or to the sandbox. `ClientPace` has the same period,
+   * in which it requires a minimum rate while the transfer waits for the sandbox.
    */
   readonly idleMs: number;
   readonly totalMs: number;
@@ -29,7 +29,7 @@ const minTransferMs = 3_600_000;
 const cloneGraceMs = 60_000;
 
 /**
- * Maximum duration of one request. At least the operator's timeout of a clone, because the
+ * Maximum duration of one request. It is longer than the operator's timeout of a clone, because the
  * operator, not the gateway, ends a clone that takes too long.
  */
 export const maxTransferMs = (cloneTimeoutSeconds: number): number =>
@@ -45,7 +45,7 @@ export class Transfer {
   readonly #clock: Clock;
   readonly #idleMs: number;
   readonly #idle: IdleTimer;
-  /** One per body. `end` ends all of them, because some bodies are not read to their end. */
+  /** One for each body. `end` ends all of them, because some bodies are not read to the end. */
   readonly #paces: ClientPace[] = [];
   readonly #total: Timer;
 
@@ -168,7 +168,7 @@ export interface RelayedRequest {
 
 export interface AnswerOptions {
   readonly onBytes?: (chunk: Buffer) => void;
-  /** Responds if there is no stream from the host. If absent, `refuseWithText` responds. */
+  /** Sends the response if the `HostAnswer` is no stream. If absent, `refuseWithText` sends it. */
   readonly refuse?: (status: number, text: string) => Promise<void>;
 }
 

@@ -46,7 +46,7 @@ const mintedSchema = z.object({
   repositoryNames: z.array(z.string()).optional(),
 });
 
-/** Signs with `@octokit/auth-app`, without its cache, because the caller caches. */
+/** Signs JWTs with `@octokit/auth-app`, but without its cache, because the caller caches tokens. */
 export function newGithubAppClient(options: GithubAppClientOptions): GithubAppClient {
   const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs, outward } = options;
   const dispatcher = outward.pool({

@@ -73,7 +73,7 @@ export function isServed(owners: GithubAppOwners, owner: string, repository: str
  */
 export class GithubApp {
   readonly #options: GithubAppOptions;
-  /** States by repository in lower case, shared by all owners that the rules allow. */
+  /** States by repository in lower case. All owners for which `isServed` is true share a state. */
   readonly #states = recentlyUsed<State>(maxRepositories);
   readonly #installations = recentlyUsed<{ readonly id: number; readonly until: number }>(
     maxRepositories,
@@ -210,7 +210,10 @@ export class GithubApp {
 
 const none = (renewAt: number): State => ({ kind: 'none', renewAt });
 
-/** Logs each change once, without keys, tokens and names of repositories that are not served. */
+/**
+ * Logs each new error once, and its end. The lines contain no keys, no tokens, and no names of
+ * repositories for which `isServed` is false.
+ */
 class ProblemLog {
   readonly #options: { readonly logger: Logger; readonly appId: string };
   #problem: string | undefined;

@@ -29,7 +29,7 @@ import {
 
 /** Maximum bytes of one message of an agent. A larger message ends the agent's process. */
 const maxMessageBytes = 8 * 1024 * 1024;
-/** Maximum characters of unread updates. Beyond it, the server stops reading the agent's output. */
+/** Maximum characters of unread updates. At the limit, the server does not read more output. */
 const maxBacklog = 1_000_000;
 const defaultCallTimeoutMs = 60_000;
 /** Maximum time for an agent to end a cancelled prompt; then the server kills its processes. */
@@ -45,7 +45,7 @@ export interface AcpChildOptions
   readonly needles: () => Needles;
   /** Receives the text of messages and thoughts at once, before `next` returns their events. */
   readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
-  /** Maximum time of each call until the session is open; default 60 s. */
+  /** Timeout of each call before the first prompt; default 60 s. */
   readonly callTimeoutMs?: number;
 }
 
@@ -296,7 +296,7 @@ export class AcpChild {
     }
   }
 
-  /** Removes and records all updates, because the connection would drop those of unknown types. */
+  /** Removes and records all updates, because the connection would drop updates of unknown type. */
   async *#withoutUpdates(messages: AsyncIterable<AnyMessage>): AsyncGenerator<AnyMessage> {
     for await (const message of messages) {
       const update = updateSchema.safeParse(message).data;
@@ -372,7 +372,7 @@ export class AcpChild {
     { toolCall, options, sessionId }: RequestPermissionRequest,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse> {
-    // Without a prompt in progress, or during its cancellation, no person is asked.
+    // If no prompt is in progress, or the prompt is being cancelled, no person is asked.
     const isExpected = this.#turn !== undefined && !this.#isCancelling;
     if (sessionId !== this.#session || !isExpected || this.#questions.isFull)
       return Promise.resolve(cancelled);

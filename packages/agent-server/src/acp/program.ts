@@ -56,7 +56,7 @@ export function acpPrograms(
 const maxRestarts = 3;
 const firstDelayMs = 500;
 const maxReasonCharacters = 200;
-/** Maximum consecutive processes that fail to open a session, before a new session replaces it. */
+/** If this many processes in a row fail to open a session, a new session replaces the session. */
 const maxOpenings = 2;
 /** Maximum number of logged messages that are compared with the replay of a session. */
 const maxComparedMessages = 100;
@@ -134,7 +134,8 @@ export class AcpProgram implements Program {
       const child = await this.#connected(run);
       let notice: string | undefined;
       if (approval?.answer !== undefined) {
-        // The event is stored before the answer is sent: after a crash, the agent asks again.
+        // The event is stored first, so that no answer is sent twice. If the server crashes before
+        // it sends the answer, the agent asks again.
         await run.append({
           event: stateEvent({ key: 'approval_delivered', value: approval.request.id }),
         });
@@ -158,7 +159,7 @@ export class AcpProgram implements Program {
     const messages = events.flatMap((event) =>
       event.kind === 'MessageEvent' ? [event.llm_message.content] : [],
     );
-    // A kept permission is void without a notice about it, and after a message of the user.
+    // `#undelivered` is valid only if this prompt has a notice about it and no message of the user.
     if (notice === undefined || pending.length > 0) this.#undelivered = undefined;
     if (parts.length + messages.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
@@ -216,7 +217,7 @@ export class AcpProgram implements Program {
             classification: { kind: 'config', retryable: true, user_action: 'settings' },
           });
         case 'stopped':
-          // The agent got the notice about the kept permission, but did not repeat the call.
+          // The agent got the notice that the call is allowed, but did not repeat the call.
           this.#undelivered = undefined;
           await run.append(...statsDrafts(run, item.usage), {
             event: stateEvent({ key: 'acp_turn', value: this.#shown(item.reason) }),
@@ -232,7 +233,7 @@ export class AcpProgram implements Program {
     return maskText(reason, this.#options.needles()).slice(0, maxReasonCharacters);
   }
 
-  /** Returns the option that a kept permission or the policy chooses; undefined to ask a person. */
+  /** Returns the option that `#undelivered` or the policy chooses; undefined to ask a person. */
   #answerFor(run: Run, request: ApprovalRequest): string | undefined {
     const optionOf = (kind: string | undefined) =>
       request.options.find((option) => option.kind === kind)?.option_id;
@@ -243,11 +244,11 @@ export class AcpProgram implements Program {
     return run.confirmationPolicy === 'NeverConfirm' ? optionOf('allow_once') : undefined;
   }
 
-  /** Keeps a permission for the same call in the next process. Returns the notice to the agent. */
+  /** Stores a permission in `#undelivered` for the next process. Returns a notice to the agent. */
   #keep(request: ApprovalRequest, optionId: string | null, reason: string | null): string {
     const kind = request.options.find(({ option_id }) => option_id === optionId)?.kind;
     const isAllowed = kind?.startsWith('allow') === true;
-    // The kept permission is for this call alone, even if the person has allowed later calls too.
+    // `#undelivered` permits only this call, even if the person has also allowed later calls.
     const { call_hash: hash } = request;
     if (isAllowed && hash !== undefined) this.#undelivered = { hash, kind: 'allow_once' };
     // The agent writes the title. As JSON, the title cannot imitate the words of this notice.
@@ -320,7 +321,7 @@ export class AcpProgram implements Program {
   async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { settings, readSecrets } = this.#options;
     const { values, unread } = await readSecrets(signal);
-    // A secret must not set a variable of the vendor, even an unset one: it may redirect API keys.
+    // A secret in a variable of the vendor, even in one without a value, could redirect API keys.
     const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
     const { env, skipped } = agentVariablesOf(values, taken);
     const missing = [...unread, ...skipped].sort();

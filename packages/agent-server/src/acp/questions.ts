@@ -54,7 +54,7 @@ export class Questions {
     return next?.request;
   }
 
-  /** Whether the agent has withdrawn this permission request, and none after it. */
+  /** Whether this is the last permission request that the agent has withdrawn. */
   hasWithdrawn(id: string): boolean {
     return id === this.#lastWithdrawn;
   }

@@ -52,23 +52,23 @@ interface Update {
 interface RawPart {
   /** SHA-256 of the part as JSON. */
   readonly hash: string;
-  /** Whether events contain the part only truncated or inexactly. */
+  /** Whether the part in events is truncated, or differs from what the agent has sent. */
   readonly isShortened: boolean;
 }
 /** Parts that decide what a tool call does; undefined if the agent did not send the part. */
 type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>> & {
-  /** Title with secrets masked. The event of the call contains only its beginning. */
+  /** Title with secrets masked. The call's event contains only the beginning of the title. */
   readonly shownTitle: string | undefined;
 };
 
 export interface AskedCall {
   readonly call: AcpToolCall;
   readonly title: string;
-  /** Null if absent. `withBeside` adds other parts as the fields `(content)` and `(locations)`. */
+  /** Null if absent. `withBeside` has added the call's content and locations as fields. */
   readonly input: unknown;
   /** Hash of what the tool call does, computed before masking and truncation. */
   readonly call_hash: string;
-  /** Whether neither the agent nor the server has omitted a part of the call. */
+  /** False if the agent or the server has omitted a part of the call. */
   readonly complete: boolean;
   readonly secret_marker: string;
 }
@@ -81,7 +81,7 @@ const rawPart = (raw: unknown, { isShortened = false } = {}): RawPart | undefine
     ? undefined
     : { hash: sha256(raw), isShortened: isShortened || !isExact(raw) };
 
-/** Whether no number was rounded by the JSON parser, and no level is too deep for `maskJson`. */
+/** False if the JSON parser may have rounded a number, or a level is too deep for `maskJson`. */
 function isExact(value: unknown, depth = 0): boolean {
   if (typeof value === 'number')
     return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
@@ -127,7 +127,7 @@ const plan = z.object({
   entries: z.array(z.object({ content: z.string(), status: z.string(), priority: z.string() })),
 });
 
-/** Updates that are not recorded: the log has the user's messages, the rest is for editors. */
+/** Updates that are not recorded: the log has the user's messages; only editors need the others. */
 const ignored: ReadonlySet<string> = new Set([
   'user_message_chunk',
   'available_commands_update',
@@ -160,7 +160,7 @@ export class UpdateRecorder {
   readonly #onText: (said: Said) => void;
   readonly #onOutput: (callId: string, output: string) => void;
   readonly #stream = new StreamMask();
-  /** Kind of the current text. `#stream` withholds its end while it may begin a secret. */
+  /** Kind of the current text. `#stream` withholds an end of the text that may begin a secret. */
   #saying: Said['kind'] = 'message';
   readonly #calls = new Map<string, AcpToolCall>();
   readonly #raw = new WeakMap<AcpToolCall, RawParts>();
@@ -309,7 +309,7 @@ export class UpdateRecorder {
       '(content)': [known?.content, content].map(withoutPlaces),
       '(locations)': [locations],
     };
-    // The title counts as well, because some agents send the command only in the title.
+    // `complete` also depends on the title, because some agents send the command only in the title.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
     const added = [given.rawInput, givenContent, given.locations].map((part) => rawPart(part));
     const sent = [raw?.title, raw?.kind, before?.input, before?.content, ...added];
@@ -348,7 +348,7 @@ export class UpdateRecorder {
     return events;
   }
 
-  /** Deletes the state of a call. Before its end, its later permission requests are incomplete. */
+  /** Deletes a call's state. If the call has not ended, its later requests are not `complete`. */
   #forget(id: string): void {
     if (!ended.has(this.#calls.get(id)?.status ?? '')) this.#forgotten.add(id);
     this.#calls.delete(id);

@@ -117,8 +117,8 @@ export class Replay {
 
   /**
    * Returns the messages of the replay that are missing in `logged`, the agent's last messages in
-   * the log. Only messages after the last one found in the log can be lost. If none is found, the
-   * agent replays them in other words, and only those after the last message of the user count.
+   * the log: all messages after the last one that `logged` contains. If `logged` contains none, the
+   * agent replays them in other words, so the result is those after the last message of the user.
    * Secrets are masked, as in the log.
    */
   lostFrom(logged: readonly string[], needles: Needles = noNeedles): readonly string[] {
@@ -179,7 +179,7 @@ function coveredBy(logged: string, message: string): number | undefined {
   return end !== undefined && parts.length > 1 && parts.at(-1) === '' ? message.length : end;
 }
 
-/** Returns the end of the last part if the message starts with the first and has the others. */
+/** Finds the parts in order, the first at index 0. Returns the end of the last, or undefined. */
 function endOf([first = '', ...parts]: readonly string[], message: string): number | undefined {
   if (!message.startsWith(first)) return undefined;
   let end = first.length;

@@ -57,9 +57,9 @@ export function isPartOf(asked: unknown, reported: unknown): boolean {
 }
 
 /**
- * Adds the fields `(content)` and `(locations)` to the input, with what only these parts of the
- * call contain, so that a person sees them. The tool itself gets the input alone. `said` has the
- * parts, or lists of parts, with secrets masked and without ids of terminals.
+ * Adds to the input what only the content and the locations of the call contain, as the fields
+ * `(content)` and `(locations)`, so that a person sees it. The tool itself gets the input alone.
+ * `said` has the parts, or lists of parts, with secrets masked and without ids of terminals.
  */
 export function withBeside(
   input: unknown,
@@ -142,8 +142,8 @@ const shortenedEnd = /(?:\.\.\.|…)["'`]?$/;
 const needsInput: ReadonlySet<string> = new Set(['read', 'delete', 'move', 'fetch']);
 
 /**
- * Whether an agent has omitted a part of the call: Gemini omits long arguments, Codex the change of
- * a file beyond 1 MiB, and OpenCode the file that it reads.
+ * Whether an agent has omitted a part of the call. Gemini omits long arguments, Codex omits the
+ * change of a file larger than 1 MiB, and OpenCode omits which file it reads.
  */
 export function hasOmission({ title, kind, inputs, contents, locations }: AskedParts): boolean {
   const parts = contents.flatMap((content) => contentParts.safeParse(content).data ?? []);
@@ -176,7 +176,7 @@ interface Parts {
 const texts = z.array(z.object({ content: z.object({ text: z.string() }) }));
 const output = z.object({ output: z.string() });
 
-/** Code block in which Codex sends output. Each update has the closing fence at its new end. */
+/** Code block in which Codex sends output. Each update has all output and a closing fence. */
 const fenced = /^```\w*\n([^]*?)(?:\n?```\n*)?$/;
 
 /** Returns the output so far of a running call; empty if the update has none. */

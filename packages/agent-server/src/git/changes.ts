@@ -9,8 +9,9 @@ const emptyTree = async (git: Git, repository: string): Promise<string> =>
   (await git.output(repository, 'hash-object', '-t', 'tree', '/dev/null')).toString().trim();
 
 /**
- * Returns the id of the commit to compare with: that of `ref`, or without `ref` of `displayBase`.
- * HEAD without a commit yields the empty tree. Throws HttpError 400 for an unknown name.
+ * Returns the id of the commit to compare with: the commit of `ref`, or without `ref`, the result
+ * of `displayBase`. If HEAD has no commit, the result is the empty tree. Throws HttpError 400 for
+ * an unknown name.
  */
 export async function baseOf(git: Git, repository: string, ref?: string): Promise<string> {
   if (ref === undefined)
@@ -28,7 +29,7 @@ export async function baseOf(git: Git, repository: string, ref?: string): Promis
  * Returns the base of a comparison as the OpenHands server chooses it, the first of:
  * - the upstream of the current branch, unless the whole branch is pushed and no tracked file
  *   differs: the comparison would be empty, and would hide the work on the branch;
- * - the merge base of HEAD and the remote's default branch, else this branch;
+ * - the merge base of HEAD and the remote's default branch, else the remote's default branch;
  * - without a remote, the local main or master if HEAD contains it;
  * - HEAD.
  */
@@ -92,8 +93,8 @@ export interface GitChange {
 const maxNested = 50;
 
 /**
- * Arguments of git. A rename appears as a deletion and an addition. Git runs no diff program of the
- * repository, and ignores the settings of submodules.
+ * Arguments of `git diff`. A rename appears as a deletion and an addition. Git runs no diff program
+ * of the repository, and ignores the settings of submodules.
  */
 const nameStatus = [
   ...['diff', '--name-status', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'],
@@ -138,7 +139,10 @@ export async function changesOf(
   return parse(await git.output(repository, ...nameStatus, parent, id, '--'));
 }
 
-/** Returns a commit and its first parent, or the empty tree. Throws HttpError 400 if unknown. */
+/**
+ * Returns the ids of a commit and of its first parent. The empty tree replaces a missing parent.
+ * Throws HttpError 400 if the commit is unknown.
+ */
 export async function commitOf(
   git: Git,
   repository: string,
@@ -173,7 +177,7 @@ async function changesIn(
   return [...new Map([...added, ...tracked].map((change) => [change.path, change])).values()];
 }
 
-/** Returns the folders directly below that contain `.git`, except hidden folders. */
+/** Returns the direct subfolders that contain `.git`, except hidden subfolders. */
 async function repositoriesIn(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const found: string[] = [];
@@ -203,7 +207,7 @@ function parse(output: Buffer): readonly GitChange[] {
   return changes;
 }
 
-/** Letters of git. All others mean UPDATED, such as a change of the file's type, or a conflict. */
+/** Status letters of git. Others, such as those of a new file type or a conflict, mean UPDATED. */
 const statuses: Readonly<Record<string, GitChange['status']>> = { A: 'ADDED', D: 'DELETED' };
 
 /** Both versions of a file; null without a repository. */
@@ -217,8 +221,8 @@ export const maxDiffBytes = 1024 * 1024;
 const none: GitDiff = { modified: null, original: null };
 
 /**
- * Returns a file in the working tree and at `baseOf`. A working file that is not UTF-8 is empty.
- * Throws HttpError 400 for a file that is absent in both, or too large.
+ * Returns the texts of a file in the working tree and in the commit of `baseOf`. The first text is
+ * empty if the file is not UTF-8. Throws HttpError 400 for a file absent in both, or too large.
  */
 export async function fileDiff(git: Git, path: string, ref: string | undefined): Promise<GitDiff> {
   const file = await resolved(path);

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Sends JSON, and returns its length in bytes. JSON has no charset for the Content-Type. */
+/** Sends JSON, and returns its length in bytes. The Content-Type has no parameter `charset`. */
 export const sendJson = (
   response: ServerResponse,
   status: number,

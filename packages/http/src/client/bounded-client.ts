@@ -26,7 +26,7 @@ export class CallError extends Error {
   }
 }
 
-/** Maximum chunks below `minChunkBytes` on average, because each chunk takes some KiB of memory. */
+/** Allowed chunks beyond one per `minChunkBytes`. Each chunk takes some KiB of memory. */
 const maxSmallChunks = 1_000;
 const minChunkBytes = 256;
 
@@ -91,9 +91,9 @@ export interface BoundedClientOptions {
   readonly keepAlive: KeepAlive;
 }
 
-/** Time after which common servers close an idle connection. */
+/** Time after which common servers close an idle connection, in milliseconds. */
 const serverKeepsMs = 5000;
-/** Maximum connections to one origin for repeatable calls, and as many for other calls. */
+/** Maximum connections to one origin for repeatable calls. Other calls have the same maximum. */
 const connections = 32;
 
 /**
@@ -166,7 +166,7 @@ function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
     keepAliveTimeout: keepAliveMs,
     // Limits the idle time even if the server's header `Keep-Alive` allows a longer time.
     keepAliveMaxTimeout: keepAliveMs,
-    // Closes a connection this long before the end of a server's shorter `Keep-Alive`.
+    // If a server sends a shorter `Keep-Alive`, its connections close this long before that time.
     keepAliveTimeoutThreshold: serverKeepsMs - keepAliveMs,
     // The deadline of the whole call replaces undici's timeouts.
     headersTimeout: 0,
@@ -182,7 +182,7 @@ function callErrorOf(error: unknown, { signal }: BoundedCall, deadline: Deadline
   return new CallError(isNotConnected(error) ? 'unreachable' : 'connection-lost', { cause: error });
 }
 
-/** Throws `too-large` beyond `maxBytes`. Leaving the loop destroys the body and the connection. */
+/** Throws `too-large` beyond `maxBytes`, and then destroys the body and the connection. */
 async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -37,7 +37,7 @@ export class CircuitBreakers {
    * Calls a server unless its circuit is open.
    * @param server Identifier of the process: a new process at the same address has a new circuit.
    * @param call Rejects with an error that `isSilence` accepts if no response arrived.
-   * @returns The answer, or without a call, the delay in milliseconds before the next attempt.
+   * @returns The answer. If the circuit is open, the milliseconds before the next attempt.
    */
   async call<T>(
     server: string,

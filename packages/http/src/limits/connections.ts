@@ -46,7 +46,7 @@ export interface ConnectionsOptions {
   /** Maximum connections of one client address, or IPv6 /64; 0, the default: no limit. */
   readonly perAddress?: number | undefined;
   readonly proxies: TrustedProxies;
-  /** Returns the owner of an address whose connections all belong to one owner, if there is one. */
+  /** Returns the owner of all connections from an address; undefined if it has no single owner. */
   readonly ownerOf?: (address: string) => string | undefined;
   readonly metrics: {
     readonly droppedConnections: { inc(): void };
@@ -76,7 +76,7 @@ const noRelease: Release = () => undefined;
  * - Beyond the limit of all clients, a new connection evicts another one. Candidates are
  *   connections that have sent no request head or, if there are none, connections without a running
  *   request. The network with most candidates loses its oldest one. Clients that only open
- *   connections can thus not keep others out, even from many networks.
+ *   connections can thus not block other clients, even from many networks.
  * - A connection counts for the owner of its last request with an API key.
  * - A connection of a trusted proxy carries requests of many clients, so it counts as a network of
  *   its own and for no owner. Its running requests and WebSockets count for the client's address.
@@ -160,7 +160,7 @@ export class Connections {
   }
 
   /**
-   * Counts a request through a trusted proxy. Returns a refusal beyond the limit of its client.
+   * Counts a trusted proxy's request. Returns a refusal if its client has too many requests.
    * @param carrier The response or socket that closes when the request is over.
    */
   refusal(request: IncomingMessage, carrier: EventEmitter): Refusal | undefined {

@@ -3,7 +3,7 @@ import { TokenBuckets } from './rate-limits.ts';
 
 /** Maximum part of the event loop's time for one owner while others are active. */
 const ownersShare = 1 / 5;
-/** Maximum burst of an owner, and maximum debt, in milliseconds of the event loop. */
+/** Event loop time that an owner can save (`burstMs`) and owe (`maxDebtMs`), in milliseconds. */
 const burstMs = 50;
 const maxDebtMs = 200;
 /** Time for which an owner counts as active after its last use of the event loop. */
@@ -63,7 +63,7 @@ const sliceMs = 4;
 /** Minimum cost of a task, because the process spends about this time before and after the task. */
 const minCostMs = 0.2;
 const mebibyte = 1_048_576;
-/** Cost of a mebibyte of data beyond the measured time, including its garbage collection. */
+/** Cost that `chargeBytes` adds per mebibyte. It includes the garbage collection of the data. */
 const msPerMebibyte = 16;
 
 interface Account {
@@ -115,7 +115,7 @@ export class FairScheduler {
     });
   }
 
-  /** Charges an owner for bytes read or created, whose garbage collection is in no task's time. */
+  /** Adds the cost of read or created bytes, whose garbage collection runs outside of all tasks. */
   chargeBytes(owner: string, bytes: number): void {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
   }

@@ -79,7 +79,7 @@ export class LoadShedder {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /** Returns a refusal under overload, more cheaply than `enter`. Undefined: call `enter` next. */
+  /** Returns a refusal under overload, faster than `enter`. If undefined, call `enter` next. */
   refusal(kind: RequestKind): Refusal | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;
@@ -130,7 +130,7 @@ export class LoadShedder {
   #refuse(kind: RequestKind): Refusal {
     this.#options.metrics.shedRequests.inc({ kind });
     return new Refusal('overloaded', 'The service has too much to do at the moment. Try again.', {
-      // Closing a connection leaves time for running requests: its client has to connect again.
+      // A client whose connection is closed has to connect again. Meanwhile, running requests end.
       headers: {
         'retry-after': String(retryAfterSeconds[kind]),
         ...(this.#isStarved ? { connection: 'close' } : {}),

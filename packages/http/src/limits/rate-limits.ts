@@ -89,7 +89,7 @@ export interface RateLimitOptions {
   readonly readsPerSecond?: number;
   /** Maximum writes per second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
-  /** Maximum invalid keys of a client address, or IPv6 /64, per minute and at once; 0: no limit. */
+  /** Maximum invalid keys per minute, and at once, from an address or IPv6 /64; 0: no limit. */
   readonly failedKeysPerMinute?: number;
 }
 
@@ -104,10 +104,10 @@ const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes
 const maxAddresses = 20_000;
 const maxOwners = 20_000;
 
-/** Response bytes of one request. Each further `bytesPerRequest` count as one more request. */
+/** A response up to this size counts as one request, each further `bytesPerRequest` as another. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
-/** Bytes of a body, or of a stored object that is rewritten, that count as one more write. */
+/** A body, or a stored object that is rewritten, counts as one more write per this many bytes. */
 const bytesPerWrite = 64 * 1024;
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
@@ -190,7 +190,7 @@ export class RateLimits {
     if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }
 
-  /** Counts a request without a valid key. Throws `too-many-attempts`, or the caller sends 401. */
+  /** Counts a request without a valid key (401). Beyond the limit, throws `too-many-attempts`. */
   failedKey(address: string): void {
     const buckets = this.#addresses;
     if (buckets === undefined) return;

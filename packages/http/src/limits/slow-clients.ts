@@ -13,7 +13,7 @@ export interface ClientPaceOptions {
   readonly periodMs?: number;
 }
 
-/** Part of a period that has to be spent waiting for the client before the client's rate counts. */
+/** The rate counts only if the server waits for the client in at least this part of a period. */
 const waitingPart = 0.9;
 
 /**

@@ -82,7 +82,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     const vary = response.getHeader('vary');
     if (vary !== undefined) headers.push('vary', String(vary));
     response.writeHead(status, headers);
-    // Sends the head now unless data follows at once; then the head and the data are one write.
+    // If no data follows at once, sends the head now. Otherwise one write sends head and data.
     queueMicrotask(() => {
       if (!response.writableEnded && !response.destroyed) response.flushHeaders();
     });
@@ -144,7 +144,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The upstream, not the client, stalls. undici's `headersTimeout` limits that.
+        // The upstream stalls, not the client. undici's `headersTimeout` ends such a request.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

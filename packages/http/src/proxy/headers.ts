@@ -56,12 +56,12 @@ const keptFromClients: ReadonlySet<string> = new Set([
 
 /**
  * Prefixes of headers that command reverse proxies in front of this one, for example to serve a
- * local file. Those proxies would execute the commands of an upstream as this proxy's own.
+ * local file. Those proxies would execute the commands of an upstream as if this proxy sent them.
  */
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
-/** Headers that apply to a whole origin or ask for passwords: removed under the proxy's origin. */
+/** Headers that affect an origin or ask for passwords. Removed if the origin is the proxy's. */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
   'activate-storage-access',
@@ -112,13 +112,13 @@ export interface ForwardingFacts {
   readonly requestId: string;
   /** Value of the upstream's header Host. */
   readonly authority: string;
-  /** Whether the client may use the upstream. If not, it may have followed a third party's link. */
+  /** Whether the client is authorized. If false, its user may have followed another site's link. */
   readonly isTrusted: boolean;
   /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
   /**
-   * Whether to remove Location and Content-Location. The client would send its cookies to an
-   * address of the proxy itself.
+   * Whether to remove Location and Content-Location. A client that followed them would send its
+   * cookies to an address of the proxy itself.
    */
   readonly hidesLocations?: boolean;
 }
@@ -165,7 +165,7 @@ export function requestHeaders(
 /** Matches two slashes before a host. Browsers read a backslash as a slash, and drop tabs. */
 const hostStart = /^\/\t*[/\\]/;
 
-/** Returns the path of a URL of the upstream, relative or absolute; undefined for other servers. */
+/** Returns the path of an absolute or relative URL; undefined if it is not on the upstream. */
 function ownPath(url: string, authority: string): string | undefined {
   if (url.startsWith('/'))
     return url.startsWith('//')
@@ -186,8 +186,8 @@ function ownPath(url: string, authority: string): string | undefined {
 }
 
 /**
- * Converts a URL in a response for the client. An untrusted client gets no URL of another server,
- * because a link to the proxy would then lead there, and some clients send their API keys along.
+ * Converts a URL in an upstream's response to a URL for the client. An untrusted client gets no URL
+ * of another server: a link to the proxy could lead there, and some clients would send their keys.
  */
 function placeFor(
   url: string,
@@ -196,7 +196,7 @@ function placeFor(
   if (hidesLocations === true) return undefined;
   const path = ownPath(url, authority);
   if (path === undefined) return isTrusted ? url : undefined;
-  // Without the upstream's address before it, this path would be a URL of another host.
+  // Clients would read `//name` as another host, because the result lacks the upstream's address.
   if (hostStart.test(path)) return undefined;
   return isTrusted || isSafePath(path) ? `${prefix}${path}` : undefined;
 }
@@ -222,7 +222,7 @@ export function responseHeaders(
     : raw.map((part) => part.toString('latin1'));
   const ofConnection = connectionOptions(texts);
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
-  // Without a sandbox, a page of the upstream could act as a page of the proxy's origin.
+  // Without the directive `sandbox`, a page of the upstream has the rights of the proxy's origin.
   if (prefix !== '') headers.push('content-security-policy', 'sandbox');
   const hasLength =
     hasContent(status) && !headersIn(texts).some(({ key }) => key === 'transfer-encoding');

@@ -120,14 +120,14 @@ export class Approvals {
     const { id: questionId, answer } = status.approval ?? {};
     if (questionId !== undefined && answer !== undefined)
       return this.#give(scope, run, { status, questionId, answer });
-    // The next reconcile records an answer that was stored before its question.
+    // `spec.approvals` may already answer this question. The next reconcile records that answer.
     return answerTo(asked, stored) === undefined ? { status } : { status, againAfterMs };
   }
 
   /**
-   * The status when the agent does not ask its question any more. An approval without a response
-   * counts as not sent if the agent has rejected the tool calls instead, for example because of a
-   * pause.
+   * The status when the agent does not ask its question any more. If the agent rejected the tool
+   * calls before it received the approval, for example because of a pause, the approval counts as
+   * not sent.
    */
   async #withoutLostApproval(
     { endpoint, id }: PolledRun,
@@ -221,8 +221,8 @@ const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): Convers
 
 /**
  * Requests a resume of a paused sandbox whose agent lacks the answer. Each answer requests one
- * resume only, because a person may pause the sandbox again. A process that ends before the
- * returned status is stored requests the resume again.
+ * resume only, because a person may pause the sandbox again. If the process ends before it stores
+ * the returned status, another process requests the resume again.
  */
 async function resumeForAnswer(
   { client, clock }: { readonly client: KubeClient; readonly clock: Clock },

@@ -89,7 +89,8 @@ export function withAnswerDelivered(status: ConversationStatus, now: string): Co
 
 /**
  * Stores the question that the agent asks. If the agent lost an earlier question in a restart, the
- * answer to that question applies to the same call, and has no effect for another call.
+ * answer to the earlier question applies if both ask about the same call, and otherwise has no
+ * effect.
  */
 export function withQuestion(status: ConversationStatus, asked: Approval, now: string) {
   const { approval: known } = status;

@@ -44,9 +44,9 @@ export interface ExecutionDecision {
 }
 
 /**
- * Time after the return of the agent in which a report about an interrupted run may be outdated,
- * because the agent stores its state late. The time is longer after a resume, because the agent
- * first loads the conversation, for up to 1.2 s.
+ * Time after the sandbox is RUNNING again in which a report about an interrupted run may be
+ * outdated, because the agent stores its state late. The time after a resume of the run is longer,
+ * because the agent first loads the conversation, for up to 1.2 s.
  */
 const staleMs = 1_500;
 const staleAfterResumeMs = 5_000;
@@ -140,13 +140,13 @@ export function withAgentReport(
   const { lastResumeTime, resumeAttempts = 0, reason } = interruption;
   if (reported === 'running' && lastResumeTime === undefined) {
     const running = settled(observed('running', { kept: resumed(interruption, now) }));
-    // An operator process that ended before it stored the outcome has resumed the run.
+    // An earlier request to resume has started the run, although its outcome is not stored.
     if (resumeAttempts > 0) return running;
     const isOld =
       interruption.abandonedReason === undefined &&
       isWithin(staleMs, interruptions.activeSinceTime, nowMs);
     if (isOld) return settled(interrupted(interruption));
-    // This container may have received the request to resume before its epoch was in the status.
+    // The request to resume may have reached this container before the status had the new epoch.
     return isUnconfirmed && reason !== Interruption.user ? running : asReported();
   }
   if (!isStopped) return asReported(reported === 'running' ? interruption : undefined);

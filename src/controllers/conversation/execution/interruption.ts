@@ -68,7 +68,7 @@ export const pendingInterruption = ({
 }: ConversationStatus): InterruptedRun | undefined =>
   interruption?.lastResumeTime === undefined ? interruption : undefined;
 
-/** The interruption. A pause by the owner overrides an earlier loss or pause by a quota. */
+/** The interruption, with `Interruption.user` as its reason if the owner has paused the sandbox. */
 export const withUserPause = (
   { interruption, agentEpoch = 0 }: ConversationStatus,
   { lastUserPauseEpoch = never }: SandboxInterruptions,
@@ -88,9 +88,9 @@ export const withUserPause = (
 };
 
 /**
- * Whether a request to resume got no response, and another container of the agent answers now: the
- * run may have resumed, and the container may have been lost again. A request that was rejected, or
- * that did not reach the agent, has not resumed the run.
+ * Whether an earlier request to resume may have resumed the run: the request got no response, and
+ * the agent now answers from a newer container. Requests that the agent rejected, and requests that
+ * did not reach the agent, do not count.
  */
 export function isResumeUnconfirmed(
   { agentEpoch: requestedIn = 0 }: ConversationStatus,

@@ -113,7 +113,7 @@ export async function resumeRun(
   let isRequested = false;
   try {
     const state = await agent.conversation(endpoint, id, { signal });
-    // A request to run would confirm the actions that by now wait for an answer.
+    // While actions wait for an answer, a request to run would confirm them.
     if (state?.executionStatus !== 'waiting_for_confirmation') {
       isRequested = true;
       await agent.run(endpoint, id, { signal });
@@ -129,8 +129,8 @@ export async function resumeRun(
 
 /**
  * Interrupts a run whose agent has reported nothing for longer than the template allows. The status
- * is stored before the interrupt: after a crash in between, a run that is paused without a known
- * cause would wait for ever.
+ * is stored first. Otherwise a crash after the interrupt would leave a paused run without a known
+ * cause, which would wait for ever.
  */
 export async function interruptStuckRun(
   { agent, clock, stuck }: RunCallOptions,

@@ -23,8 +23,8 @@ const maxRemembered = 20_000;
 const interruptingMs = 1_500;
 
 /**
- * Returns a text that changes with each event of the agent and each resume; undefined for a run
- * that is not running or not reported.
+ * Returns a text that changes with each event of the agent and each resume; undefined if the run is
+ * not running, or the agent has not reported any activity.
  */
 const lastSignOf = ({
   executionStatus,
@@ -59,7 +59,7 @@ export class StuckDetection {
     this.#lastSigns = new ElapsedTimes({ clock });
   }
 
-  /** Milliseconds for which the agent has reported nothing new, including this poll. */
+  /** Milliseconds since a poll of this process first showed `lastSignOf`; 0 if it is undefined. */
   quietMs(key: string, status: ConversationStatus): number {
     const sign = lastSignOf(status);
     if (sign !== undefined) return this.#lastSigns.lastsMs(key, sign);
@@ -72,7 +72,7 @@ export class StuckDetection {
     this.#interruptedAt.set(key, this.#clock.monotonic());
   }
 
-  /** Restarts the measurement, so that the run is not interrupted again at once. */
+  /** Restarts the time of `quietMs`, so that the run is not interrupted again at once. */
   recordAccepted(key: string): void {
     this.#lastSigns.forget(key);
   }
@@ -99,7 +99,7 @@ export interface PolledRun {
   readonly state: AgentConversation;
   /** Removes the model's API key and control characters from a text of the agent. */
   readonly shown: (text: string, maxLength?: number) => Promise<string>;
-  /** Reads the secrets that the status must not show, including values too short to be hidden. */
+  /** Reads all secrets of the conversation, even those that are too short to be hidden. */
   readonly secrets: () => Promise<readonly NamedSecret[]>;
 }
 
@@ -160,7 +160,7 @@ async function isContainerRunning(
 /** Derives the status of a run from the agent's report, and asks for the cause of an error. */
 export class RunObserver {
   readonly #options: RunObserverOptions;
-  /** Time for which a run has had an error without a cause, in one epoch. */
+  /** Time for which a run has had an error without a cause in the same `agentEpoch`. */
   readonly #unexplained: ElapsedTimes;
 
   constructor(options: RunObserverOptions) {
@@ -209,8 +209,8 @@ export class RunObserver {
           interruptions,
           runRequested,
         });
-      // A new container may run before the status of the sandbox names it. The run was then
-      // interrupted, and resumes.
+      // The status of the sandbox may still name the previous container. If a new container has
+      // replaced that one, the operator later resumes the run.
       const hasLasted = this.#unexplained.lastsMs(key, agentEpoch) >= unexplainedMs;
       if (!hasLasted || !(await isContainerRunning(client, sandbox, signal)))
         return { status: before, resume: false, againAfterMs };

@@ -4,15 +4,15 @@ import { Interruption, type InterruptedRun } from './interruption.ts';
 import type { EventDetails } from '@conversation-operator/kube/events';
 
 /**
- * Maximum consecutive resumes after lost containers. After one more loss, the run is in error, and
- * after yet another one the sandbox fails because of its restarts (`crashLoopRestarts`). A tool
- * that takes all memory ends the container at each call, and each call costs money, so only time
- * (`healthyRunMs`) resets the count, and events of the agent do not.
+ * Maximum consecutive resumes after lost containers. One more loss puts the run in error, and
+ * another loss after that makes the sandbox fail (`crashLoopRestarts`). A tool that takes all
+ * memory ends the container at each call, and each call costs money. For this reason events of the
+ * agent do not reset the count, but `healthyRunMs` does.
  */
 export const maxContainerLosses = 2;
 /** Time after which a run resets its container losses, as in the kubelet's restart back-off. */
 export const healthyRunMs = 10 * 60_000;
-/** Maximum rejected resumes before the run is abandoned; about two minutes with the delays. */
+/** Maximum rejected resumes of a run. The operator abandons the run after about two minutes. */
 export const maxResumeRejections = 8;
 
 /** Maximum delay between two resumes. */
@@ -72,7 +72,7 @@ const rejections: ReadonlySet<AgentErrorCode> = new Set([
 ]);
 
 /**
- * Counts a failed resume. `isRequested` says that the call to run failed, and no call before it. A
+ * Counts a failed resume. `isRequested` is false if a call before the request to run failed. A
  * rejection counts towards `maxResumeRejections`. A resume that the agent has certainly not
  * executed counts in `resumesNotExecuted`: it has not caused the next loss of the container.
  */
@@ -95,7 +95,7 @@ export function withResumeFailed(
 export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number =>
   Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
 
-/** Marks the run as resumed. `containerLosses` stays until the run lasts long enough or ends. */
+/** Marks the run as resumed. `containerLosses` stays until the run lasts `healthyRunMs` or ends. */
 export function withRunResumed(
   { executionDetail: _past, ...status }: ConversationStatus,
   now: string,

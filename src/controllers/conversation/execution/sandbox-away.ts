@@ -63,7 +63,7 @@ function withSandboxFailed(
   };
 }
 
-/** Whether the error comes only from the sandbox: an interrupted run that is not abandoned. */
+/** Whether only the sandbox has failed: the run is interrupted, and the operator can resume it. */
 const isErrorOfSandbox = (status: ConversationStatus): boolean => {
   const pending = pendingInterruption(status);
   return (

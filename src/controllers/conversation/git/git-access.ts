@@ -63,7 +63,7 @@ interface AgentGit {
   readonly mcpServers: readonly AgentMcpServer[];
 }
 
-/** Notice and tools about git for the agent; empty without a repository behind the gateway. */
+/** Notice and tools for git; empty unless the gateway serves a repository to the agent. */
 export function agentGitOf(
   scope: Pick<Scope, 'stored' | 'sandbox'>,
   options: AgentGitOptions,
@@ -92,7 +92,7 @@ export interface CommitIdentity {
 /** Name and email address of the OpenHands agent in commits. */
 const openHands = 'openhands <openhands@all-hands.dev>';
 
-/** The author of commits that the owner has chosen; undefined if the agent decides. Pure. */
+/** The author that the owner has chosen for commits; undefined if the agent decides. Pure. */
 export function commitIdentityOf(
   { git: chosen }: Pick<OwnerSettingsSpec, 'git'>,
   { git, kind }: { readonly git: Partial<GitSettings> | undefined; readonly kind: AgentKind },
@@ -119,7 +119,7 @@ export type GitHosts = Readonly<Record<string, string>>;
 
 export type Repository = NonNullable<ConversationSpec['repository']>;
 
-/** Removes the credential of a base URL, which only the gateway may use. */
+/** Removes the credential, which only the gateway may use, from a base URL. */
 function withoutUser(base: string): string {
   const url = new URL(base);
   if (url.username === '' && url.password === '') return base;
@@ -214,7 +214,7 @@ const httpHosts = (hosts: GitHosts): readonly (readonly [provider: string, url: 
     return url?.startsWith('http') === true ? [[provider, url]] : [];
   });
 
-/** Whether the URL can be in quotes in git's configuration without escapes. */
+/** Whether git's configuration can contain the URL in quotes without escapes. */
 const isPlain = (url: string): boolean => !/[\s\p{Cc}"\\]/u.test(url);
 
 /** Temporary file for the git token, below the agent's working directory (`gitTokenScript`). */

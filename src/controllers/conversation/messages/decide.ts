@@ -108,7 +108,7 @@ export type InFlight = NonNullable<MessageState['inFlight']>;
 
 /** Time after which a call to the agent has ended, unless the call waits for a running tool. */
 const settleMs = 20_000;
-/** Time after a run in which the agent may still store a message that waited for the run. */
+/** Delay after a run until the agent has certainly stored the messages that waited for the run. */
 const stoppedMs = 3_000;
 export const maxAttempts = 10;
 
@@ -120,7 +120,7 @@ export interface UnconfirmedDelivery {
   readonly since: number;
   /** Time since which the run is stopped; undefined while the run is running. */
   readonly stoppedSince: number | undefined;
-  /** Last time at which the agent ran in the container of `inFlight`; undefined: none seen. */
+  /** Last time at which the agent ran in the container of `inFlight`; undefined if never seen. */
   readonly lastInContainer: number | undefined;
 }
 
@@ -156,9 +156,9 @@ export function unconfirmedDelivery(
 
 /**
  * Whether a message that the agent has not stored can not arrive any more, so that it may be sent
- * again. While a tool runs, a message waits at the agent, for any time and even after the caller
- * has stopped waiting; the message is lost if the container ends. A message that was on the network
- * when the container ended may reach the next container, at the same address.
+ * again. While a tool runs, the agent keeps a message for any time, even after the caller has
+ * stopped waiting, but loses the message if the container ends. A message that was still on the
+ * network at that time may reach the next container, at the same address.
  */
 export function isLost(
   { since, inFlight, stoppedSince, lastInContainer }: UnconfirmedDelivery,

@@ -106,7 +106,7 @@ export interface Recipient {
   readonly id: string;
   readonly container: string | undefined;
   readonly state: AgentConversation;
-  /** The message of this number with its content; undefined when the API server lacks it. */
+  /** Reads the message of this number with its content; undefined if the API server lacks it. */
   readonly message: (number: number) => Promise<LaterMessage | undefined>;
   readonly save: SaveStatus;
   readonly signal: AbortSignal;
@@ -166,8 +166,8 @@ export class Delivery {
 
   /**
    * Delivers the messages of a conversation and requests their runs. The run of an earlier message
-   * comes first, so that a failure of a later message does not delay it. Returns the milliseconds
-   * until the next attempt.
+   * is requested first, so that a failure to deliver a later message does not delay the run.
+   * Returns the milliseconds until the next attempt.
    */
   async follow(scope: Scope, run: PolledRun): Promise<number | undefined> {
     await this.#requestRun(scope, run);
@@ -271,7 +271,7 @@ export class Delivery {
         ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }),
       };
     }
-    // `#observe` comes before the search, which then also finds a message stored in between.
+    // `#observe` runs before the search, so that the search finds a message stored in between.
     const unconfirmed = this.#observe(recipient, inFlight);
     if (isStored(message, await agent.userMessagesAfter(endpoint, id, inFlight.after, { signal })))
       return 'stored';
@@ -307,7 +307,7 @@ export class Delivery {
     const timeout = abortedAfter(clock, timeoutMs, signal);
     try {
       const { role, content } = message;
-      // With `run: true`, the message would confirm an action that by then waits for an answer.
+      // An action may wait for a confirmation by now, and `run: true` would confirm the action.
       await agent.sendMessage(
         endpoint,
         id,

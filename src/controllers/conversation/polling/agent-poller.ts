@@ -112,7 +112,7 @@ export class AgentPoller {
     const answers = new Map<string, AgentConversation | AgentError | undefined>();
     for (const id of ids) answers.set(id, await this.#requestOne(endpoint, id, signal));
     const [first] = answers.values();
-    // If none of its conversations can be read, the agent itself has failed.
+    // If no conversation of the agent can be read, the agent itself has failed.
     if (
       first instanceof AgentError &&
       [...answers.values()].every((answer) => answer instanceof AgentError)

@@ -11,8 +11,8 @@ import { isWithin } from '../../elapsed-times.ts';
 const maxIntervalMs = 64_000;
 
 /**
- * Minimum and maximum time between two polls, by status of the run. Without webhooks, a change of a
- * running run is known within 5 s. Other changes are known at once by a webhook, or else later.
+ * Minimum and maximum time between two polls, by status of the run. With webhooks, each change is
+ * known at once. Without webhooks, a change of a running run is known within 5 s, others later.
  */
 const intervals: Readonly<
   Record<ExecutionStatus, { readonly minMs: number; readonly maxMs: number }>
@@ -31,7 +31,7 @@ const maxNotifyingMs = 16_000;
 const quietDivisor = 4;
 /** Maximum time between two polls while a change is expected. */
 const attentiveMs = 500;
-/** Time after a message or a resume in which the agent's report may be older than the message. */
+/** Time after a message or a resume in which the agent's report may be from before this event. */
 const staleStateMs = 3_000;
 /** Minimum time between two polls of a conversation, whatever notifications arrive. */
 const minGapMs = 200;
@@ -43,11 +43,11 @@ export interface IntervalInput {
   readonly attentive: boolean;
   /** Whether webhooks of the agent have arrived so far. */
   readonly notifies: boolean;
-  /** Maximum interval in any status, so that the idle time of a sandbox is exact enough. */
+  /** Maximum interval in any status, so that polls notice soon that a sandbox is idle. */
   readonly maxMs?: number | undefined;
 }
 
-/** A power of two times the minimum, so that the conversations of a sandbox are polled together. */
+/** The `minMs` of the status times a power of two, so that the polls of a sandbox coincide. */
 export function intervalMs({
   executionStatus = 'error',
   quietMs,
@@ -76,7 +76,7 @@ export const nextOnGrid = (now: number, interval: number, phase: number): number
  */
 export const slotMs = 100;
 
-/** A phase for `nextOnGrid`: a hash of the text, a multiple of `slotMs` below `maxIntervalMs`. */
+/** Derives a `phase` for `nextOnGrid` from a text: a multiple of `slotMs` below `maxIntervalMs`. */
 export function phaseOf(text: string): number {
   let hash = 0;
   for (let index = 0; index < text.length; index++)
@@ -104,10 +104,10 @@ export const notificationBudget = { burst: 6, intervalMs: 2_000 } as const;
 export interface PollOutcome {
   /** Time of the request, on the monotonic clock. */
   readonly beganAt: number;
-  /** Versions of the polled objects. With another value, the next poll is due at once. */
+  /** Versions of the polled objects. If the value changes, the next poll is due at once. */
   readonly subject: string;
   readonly sandboxUid: string;
-  /** Identity of the agent's container. Another container may not send webhooks. */
+  /** Identity of the agent's container. Another container may be unable to send webhooks. */
   readonly agent: string;
   /** Status as stored after the poll. */
   readonly status: ConversationStatus;
@@ -124,7 +124,7 @@ export interface PollOutcome {
 interface Entry {
   subject: string;
   agent: string;
-  /** Whether a webhook has arrived, and since then no poll has found a change without a webhook. */
+  /** True after a webhook, until a poll finds a change that no webhook has announced. */
   notifies: boolean;
   changedAt: number;
   polledAt: number;
@@ -135,7 +135,7 @@ interface Entry {
   notification: { readonly at: number; readonly dueAt: number } | undefined;
 }
 
-/** Time after a notification with frequent polls, because the agent's report may lag behind it. */
+/** Time of frequent polls after a notification, because the agent's report may lag behind it. */
 const attentionMs = 2_000;
 /** Time after a change of an agent's status in which the agent stores the rest of the change. */
 const settleMs = 500;
@@ -157,7 +157,7 @@ export class PollSchedule {
     return this.#entries.size;
   }
 
-  /** Milliseconds until the conversation is due; 0: now. */
+  /** Milliseconds until the next poll of the conversation is due; 0: now. */
   waitMs(key: string, subject: string): number {
     const entry = this.#entries.get(key);
     if (entry?.subject !== subject) return 0;
@@ -218,7 +218,7 @@ export class PollSchedule {
     if (changed) entry.changedAt = now;
     const isExpected = entry.notification !== undefined || now < entry.attentiveUntil;
     if (agent !== entry.agent || (notifiable && !isExpected)) entry.notifies = false;
-    // The expected change is found. One more poll finds what the agent stores after the change.
+    // The poll has found the expected change. One more poll finds what the agent stores after it.
     if (notifiable) entry.attentiveUntil = Math.min(entry.attentiveUntil, now + settleMs);
     if (entry.notification !== undefined && entry.notification.at <= beganAt)
       entry.notification = undefined;

@@ -206,9 +206,9 @@ async function createOrRead(
 }
 
 /**
- * Whether the API server has the conversation, and its start has not got a sandbox yet. If only the
- * cache shows a deleted conversation, its sandbox would be garbage-collected and created again,
- * over and over. A conversation that already got a sandbox would start twice.
+ * Whether the API server has the conversation, and its start has not got a sandbox yet. Without
+ * this check, a deleted conversation that is still in the cache would get a new sandbox after each
+ * garbage collection, and a conversation that already got a sandbox would start twice.
  */
 async function stillNeeds(
   { client }: Pick<StartAccess, 'client'>,

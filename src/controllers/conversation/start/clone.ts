@@ -26,7 +26,7 @@ export interface CloneAccessOptions extends GitAccessOptions {
   readonly clock: Clock;
 }
 
-/** The access for a clone, until the deadline of the step; undefined without a gateway. */
+/** Grants a clone access until the deadline of its step; undefined if no gateway serves it. */
 export function cloneAccessOf(
   scope: StartScope,
   options: CloneAccessOptions,

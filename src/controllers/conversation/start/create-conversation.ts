@@ -79,7 +79,7 @@ export const createConversation =
     };
   };
 
-/** The sandbox in the cache, if newer: its container may have changed during earlier stages. */
+/** The cached sandbox if it is newer, because its container may have changed in earlier stages. */
 function currentSandbox(
   { stored, sandbox }: StartScope,
   store: Store<Sandbox>,

@@ -91,8 +91,8 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Age
       ? withTransition(status, { status: 'PREPARING_REPOSITORY', time: isoTime(clock) })
       : status;
     const next = deadlines.check({ stored, status: preparing, sandbox });
-    // The write shows the step to watches before the work begins. Also, the status must name the
-    // sandbox before the agent receives the conversation.
+    // The write shows the step to watches before the work begins. It also stores the name of the
+    // sandbox, which must be in the status before the agent receives the conversation.
     const isSaved =
       stored.spec.repository !== undefined || stored.status?.sandboxName === undefined;
     return { status: isSaved ? await save(next) : next };

@@ -15,9 +15,9 @@ export interface SandboxReleaseOptions {
 }
 
 /**
- * Whether the sandbox was made for the conversation, which does not use it. A start writes the name
- * of its sandbox to the status only once: if the status names another sandbox, the conversation
- * never uses this one. A failed start whose status names no sandbox uses none.
+ * Whether the sandbox was made for the conversation, but the conversation does not use the sandbox.
+ * A start writes the name of its sandbox to the status only once: a status with another name means
+ * that the conversation never uses this sandbox. A start that failed before that write uses none.
  */
 export function isUnusedBy(
   {
@@ -45,9 +45,9 @@ export function isUnusedBy(
 
 /**
  * Deletes sandboxes that the start of a conversation has created or claimed and does not use: the
- * API server executed the write without a response, and the start got another sandbox or failed.
- * Before each deletion, the conversation is read again. A sandbox that another conversation has
- * joined has another version, and stays.
+ * write got no response, and the start got another sandbox or failed. Before each deletion, the
+ * conversation is read again. A sandbox that another conversation has joined has another
+ * resourceVersion, and stays.
  */
 export async function releaseUnusedClaims(
   { client, stores }: SandboxReleaseOptions,
@@ -65,9 +65,9 @@ export async function releaseUnusedClaims(
 /**
  * Deletes the sandbox that was created for a conversation whose start has failed; garbage
  * collection deletes pod, volume and slot. The sandbox stays while a conversation that joined it
- * has not failed. An owner reference to a conversation of another owner proves nothing, so it keeps
- * the sandbox. A lagging cache does no harm: each change of the sandbox, and each start that fails,
- * calls this function again.
+ * has not failed. An owner reference to a conversation of another owner also keeps the sandbox. A
+ * lagging cache does no harm: each change of the sandbox, and each start that fails, calls this
+ * function again.
  */
 export async function releaseSandbox(
   { client, stores }: SandboxReleaseOptions,
@@ -101,6 +101,6 @@ export async function releaseSandbox(
   if (cached === undefined || !isUnused(cached)) return;
   const stored = await storedObject({ client, signal }, sandboxes, cached);
   if (stored === undefined || !isUnused(stored)) return;
-  // If a conversation joins the sandbox in between, the version changes, and the sandbox stays.
+  // If a conversation joins the sandbox in between, its resourceVersion changes, and it stays.
   await deleteVersion({ client, signal }, sandboxes, stored);
 }

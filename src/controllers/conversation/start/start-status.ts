@@ -51,7 +51,7 @@ export function withDeadline(
   return { ...status, start: deadline === undefined ? start : { ...start, deadline } };
 }
 
-/** Records why the start is delayed; undefined: it is not. A transition removes the cause. */
+/** Records the cause of a delay, or removes it (undefined). A transition also removes the cause. */
 export function withDelay(
   status: ConversationStatus,
   cause: { readonly code: string; readonly message: string } | undefined,

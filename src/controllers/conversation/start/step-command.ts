@@ -49,7 +49,7 @@ export const reportCommand = (
 
 /**
  * A command that starts the step unless it is running or done, and reports on the step. Concurrent
- * and repeated commands run the step once at a time, and never again after its end.
+ * and repeated commands never start a running step, or a step that is done.
  */
 export const startCommand = (
   { name, id, timeoutSeconds, script }: SandboxStep,

@@ -25,7 +25,7 @@ const maxWorkingMs = 60_000;
 /** Maximum wait for an agent to answer again: longer than probes take to restart its container. */
 const maxUnresponsiveMs = 120_000;
 
-/** Ends a start whose step takes too long. A jump of the clock ends none (`ElapsedTimes`). */
+/** Ends a start whose step takes too long. A jump of the clock ends no start (`ElapsedTimes`). */
 export class StepDeadlines {
   readonly #options: StepDeadlinesOptions;
   readonly #elapsed: ElapsedTimes;
@@ -53,7 +53,7 @@ export class StepDeadlines {
     const { deadline, errorCode, error } = status.start ?? {};
     if (deadline === undefined) {
       const next = new Date(this.#options.clock.now() + allowedMs).toISOString();
-      // The first call for a deadline starts the measurement of this process.
+      // The first call of `#elapsedMs` for a deadline begins its measurement in this process.
       this.#elapsedMs(scope, next, allowedMs);
       return withDeadline(status, next);
     }

@@ -110,7 +110,7 @@ export function forgejoApi(api: JsonApi): HostApi {
     return { name: found.full_name, defaultBranch: found.default_branch };
   };
 
-  /** The pull request from `head` into the default branch, the usual base; open or closed. */
+  /** The open or closed pull request from `head` into the default branch, the usual base. */
   const intoDefaultBranch = async (target: ApiTarget, head: string): Promise<Pull | undefined> => {
     const { defaultBranch: base } = await repository(target);
     // The API has no path for a base with a slash.

@@ -72,7 +72,7 @@ function pullRequestOf(each: z.output<typeof pull>): PullRequest {
   };
 }
 
-/** GitHub responds with 422 to all rejected values, so the text shows an existing pull request. */
+/** GitHub responds with 422 to all rejected values; the text shows if a pull request exists. */
 const refusedAs = ({ status, text }: Refusal) =>
   status === 422 && text.includes('A pull request already exists') ? 'exists' : 'invalid';
 
@@ -137,7 +137,8 @@ export function githubApi(api: JsonApi): HostApi {
         { path: `${repositoryPath(target)}/pulls`, query },
         z.array(pull),
       );
-      // GitHub ignores an invalid filter, and a fork may have a branch of the same name.
+      // GitHub ignores an invalid filter, and a fork may have a branch with this name. Therefore
+      // the results are filtered again.
       const own = found.find(
         (each) =>
           each.state === 'open' &&

@@ -65,7 +65,7 @@ const titleOf = (text: string, isDraft: boolean): string =>
 
 const refusedAs = ({ status }: Refusal) => (status === 409 ? 'exists' : 'invalid');
 
-/** Twice the maximum of comments, because half of the notes may be system notes. */
+/** Twice `maxComments`, because half of the notes may be system notes. */
 const notesPerPage = 100;
 
 /** Merge requests by the REST API of GitLab, version 4. */

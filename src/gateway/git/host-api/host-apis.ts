@@ -13,7 +13,7 @@ import { newApiDispatcher, newJsonApi, type JsonApi } from './json-api.ts';
 
 export interface HostApisOptions {
   readonly hosts: GitHosts;
-  /** Base URLs of APIs, by provider, where they differ from the provider's default. */
+  /** Base URLs of APIs, by provider, if they differ from the provider's default. */
   readonly apiUrls: GitHosts;
   readonly outward: Outward;
   /** Maximum duration of one request with its redirects. Default: 15 s. */

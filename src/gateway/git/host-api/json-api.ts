@@ -188,7 +188,7 @@ async function sendOnce(
   };
 }
 
-/** If the body is too large, the error ends the loop, which closes the connection. */
+/** Throws if the body is too large. The connection is then closed, because the loop ends early. */
 async function bodyOf(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
