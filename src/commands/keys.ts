@@ -32,7 +32,10 @@ export async function createKey({
   expiresAt,
   ...options
 }: CreateKeyOptions): Promise<void> {
-  const times = { notBefore: timeOf('--not-before', notBefore), expiresAt: timeOf('--expires-at', expiresAt) };
+  const times = {
+    notBefore: timeOf('--not-before', notBefore),
+    expiresAt: timeOf('--expires-at', expiresAt),
+  };
   await withClient(options, async (client, namespace) => {
     const { key, resource } = await issueKey({
       client,

@@ -19,7 +19,9 @@ const issuerUrl = z.string().refine((text) => {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, search, hash } = new URL(text);
   const isLocal = hostname === '127.0.0.1' || hostname === 'localhost';
-  return search === '' && hash === '' && (protocol === 'https:' || (isLocal && protocol === 'http:'));
+  return (
+    search === '' && hash === '' && (protocol === 'https:' || (isLocal && protocol === 'http:'))
+  );
 }, 'must be an https URL without a query');
 
 const ruleSchema = z.strictObject({
@@ -40,7 +42,9 @@ const issuerSchema = z.strictObject({
   title: z.string().min(1).max(60).optional(),
   issuer: issuerUrl,
   clientId: z.string().min(1).max(500),
-  scopes: z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/)).default(['openid', 'profile', 'email']),
+  scopes: z
+    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/))
+    .default(['openid', 'profile', 'email']),
   /** Claim with the owner; absent: derived from the issuer's `name` and the subject. */
   ownerClaim: claimPath.optional(),
   /** Claim with the name that people see. */
@@ -96,10 +100,7 @@ export const signInSettings = {
 type SignInConfig = z.output<z.ZodObject<typeof signInSettings>>;
 
 /** Throws a ConfigError that names the file and the field. No error contains a secret. */
-export function readSignIn({
-  SIGN_IN_FILE: file,
-  SIGN_IN_SECRETS_DIR: folder,
-}: SignInConfig) {
+export function readSignIn({ SIGN_IN_FILE: file, SIGN_IN_SECRETS_DIR: folder }: SignInConfig) {
   if (file === undefined) return { issuers: [], serviceAccounts: undefined };
   const read = (path: string, setting: string): string => {
     try {

@@ -42,7 +42,10 @@ export const apiKeySpecSchema = z
       z.array(z.enum(apiKeyScopes)).min(1).max(apiKeyScopes.length),
       'What the key opens: read, start (conversations and messages), manage (all other changes, and the agents), secrets, admin (what the role admin adds). A key opens no more than the keys that it depends on. Absent: all.',
     ),
-    notBefore: optional(timestamp(), 'Time before which the key is invalid. Absent: valid at once.'),
+    notBefore: optional(
+      timestamp(),
+      'Time before which the key is invalid. Absent: valid at once.',
+    ),
     expirationTime: optional(timestamp(), 'Time from which the key is invalid. Absent: never.'),
     disabled: optional(z.boolean(), 'True: the key is invalid.'),
     issuedBy: optional(
@@ -58,7 +61,10 @@ export const apiKeySpecSchema = z
     ),
     person: optional(
       z.object({
-        issuer: described(text(32), 'Name of the identity provider in the settings of the gateway.'),
+        issuer: described(
+          text(32),
+          'Name of the identity provider in the settings of the gateway.',
+        ),
         subject: described(text(255), 'Identifier of the person at the provider.'),
         name: described(text(200), 'Name of the person, for people.'),
         recheckSeconds: described(
@@ -75,7 +81,10 @@ export const apiKeySpecSchema = z
   })
   .meta(
     validations(
-      ...immutable({ required: ['owner', 'role', 'sha256'], optional: ['scopes', 'templates', 'person', 'issuedBy', 'signIn'] }),
+      ...immutable({
+        required: ['owner', 'role', 'sha256'],
+        optional: ['scopes', 'templates', 'person', 'issuedBy', 'signIn'],
+      }),
     ),
   );
 

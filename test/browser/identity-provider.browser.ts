@@ -92,7 +92,11 @@ describe('People of a company', () => {
     const { page } = window;
     await signInAs('vera', 'v-password');
     await page.waitForURL(`${up.url}/`);
-    await page.getByRole('textbox', { name: 'Task' }).or(page.locator('#message')).first().fill('Hello.');
+    await page
+      .getByRole('textbox', { name: 'Task' })
+      .or(page.locator('#message'))
+      .first()
+      .fill('Hello.');
     await page.getByRole('button', { name: 'Start', exact: true }).click();
     await page.getByText('The key does not have the scope start').first().waitFor();
     // The refused request is an error in the console of the browser.
@@ -101,17 +105,20 @@ describe('People of a company', () => {
     await signOut();
   });
 
-  step('lose the session and the open page where the provider has taken the group away', async () => {
-    const { page } = window;
-    await signInAs('dora', 'd-password');
-    await page.waitForURL(`${up.url}/`);
-    const dora = provider.accounts.get('dora');
-    if (dora !== undefined) dora.groups = [];
-    await page
-      .getByText('no rule of this service gives your account a role')
-      .waitFor({ timeout: (recheckSeconds + 60) * 1000 });
-    window.faults();
-    await page.goto(`${up.url}/`);
-    await page.waitForURL(`${up.url}/login**`);
-  });
+  step(
+    'lose the session and the open page where the provider has taken the group away',
+    async () => {
+      const { page } = window;
+      await signInAs('dora', 'd-password');
+      await page.waitForURL(`${up.url}/`);
+      const dora = provider.accounts.get('dora');
+      if (dora !== undefined) dora.groups = [];
+      await page
+        .getByText('no rule of this service gives your account a role')
+        .waitFor({ timeout: (recheckSeconds + 60) * 1000 });
+      window.faults();
+      await page.goto(`${up.url}/`);
+      await page.waitForURL(`${up.url}/login**`);
+    },
+  );
 });

@@ -61,7 +61,9 @@ describe('a program in the cluster', () => {
 
   it('starts a conversation with the token of its service account', async () => {
     expect(await outputOf('program')).toContain('status 200');
-    await up.k(`wait --for=jsonpath={.status.start.status}=READY conversation/${id} --timeout=120s`);
+    await up.k(
+      `wait --for=jsonpath={.status.start.status}=READY conversation/${id} --timeout=120s`,
+    );
     expect(await up.k(`get conversation ${id} -o jsonpath={.spec.owner}`)).toBe(programOwner);
     expect(await up.k('get apikeys -o jsonpath={.items[*].spec.description}')).toContain(
       `Service account ${tools}/runner`,

@@ -67,10 +67,7 @@ export class OidcProvider {
         const account = this.accounts.get(id);
         if (account === undefined) return undefined;
         const { name } = account;
-        return {
-          accountId: id,
-          claims: () => ({ sub: id, name, groups: [...account.groups] }),
-        };
+        return { accountId: id, claims: () => ({ sub: id, name, groups: [...account.groups] }) };
       },
       loadExistingGrant: async ({ oidc }) => {
         const grant = new oidc.provider.Grant({

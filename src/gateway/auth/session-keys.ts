@@ -47,7 +47,7 @@ export class SessionKeys {
     );
   }
 
-  /** The reader's session key; undefined if the reader opens no agents, or no key can be derived. */
+  /** The reader's session key; undefined if the reader opens no agents, or none can be derived. */
   shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
     if (!reader.opensAgents) return undefined;
     const key = this.#clientKeyOf(sandbox, reader.keyUid);

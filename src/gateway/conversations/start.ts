@@ -123,7 +123,10 @@ export async function startConversation(
   needs: StartNeeds,
   owner: string,
   request: StartRequest,
-  { chain, idempotencyKey }: { readonly chain: KeyChain; readonly idempotencyKey?: string | undefined },
+  {
+    chain,
+    idempotencyKey,
+  }: { readonly chain: KeyChain; readonly idempotencyKey?: string | undefined },
 ): Promise<CachedConversation> {
   const { client, namespace, feeds, caps, startTexts, keys } = needs;
   const text = textOf(request);

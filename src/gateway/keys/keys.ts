@@ -4,7 +4,13 @@ import { type RandomBytes, issueKey } from '../auth/key.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
 import { z } from 'zod';
-import { apiKeyRoles, apiKeys, apiKeyScopes, type ApiKey, type ApiKeyScope } from '../../resources/api-key.ts';
+import {
+  apiKeyRoles,
+  apiKeys,
+  apiKeyScopes,
+  type ApiKey,
+  type ApiKeyScope,
+} from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { type Principal, refuseTooDeep, requireScope, type KeyRing } from '../auth/key-ring.ts';

@@ -180,7 +180,9 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
 }
 
 /** OpenAPI 3.1 permits names of rights, here the scope of the key, for every kind of credential. */
-function securityOf(route: Route) {
+function securityOf(
+  route: Route,
+): readonly { readonly bearer?: readonly string[]; readonly sessionKey?: readonly string[] }[] {
   if (route.access === 'open') return [];
   const scope = scopeOf(route);
   const scopes = scope === undefined ? [] : [scope];

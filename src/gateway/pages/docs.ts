@@ -53,7 +53,7 @@ function parametersHtml(parameters: Operation['parameters']): string {
 
 function needOf({ security: [need] }: Operation): string {
   if (need === undefined) return 'Needs no key.';
-  const [scope] = need.bearer;
+  const [scope] = need.bearer ?? [];
   return scope === undefined ? 'Needs a key.' : `Needs a key with the scope ${code(scope)}.`;
 }
 

@@ -98,7 +98,10 @@ export const sandboxSpecRoutes = ({
     responses: { 200: sandboxSpecPage },
     handle: ({ principal, query }) => {
       const { items, next_page_id } = searchPage(
-        sortedBy(lookup.templates().filter(isFor(principal)), ({ metadata: { name } }) => ({ key: name, id: name })),
+        sortedBy(lookup.templates().filter(isFor(principal)), ({ metadata: { name } }) => ({
+          key: name,
+          id: name,
+        })),
         { order: 'sandbox-specs', descending: false, ...query },
       );
       return { json: { items: items.map(presentSandboxSpec), next_page_id } };

@@ -12,12 +12,7 @@ import { readBody } from '@conversation-operator/http/body/json-body';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, type Page } from '../pages/page.ts';
-import {
-  identityOf,
-  IdentityRefused,
-  type Claims,
-  type IssuerSettings,
-} from './identity.ts';
+import { identityOf, IdentityRefused, type Claims, type IssuerSettings } from './identity.ts';
 import {
   InteractionRequired,
   IssuerFailed,
@@ -26,14 +21,7 @@ import {
   type IdentityProviders,
   type Transaction,
 } from './identity-providers.ts';
-import {
-  isFromOwnPage,
-  ownPath,
-  readCookie,
-  seal,
-  setCookie,
-  unseal,
-} from './session-cookie.ts';
+import { isFromOwnPage, ownPath, readCookie, seal, setCookie, unseal } from './session-cookie.ts';
 
 const hidden = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
@@ -298,8 +286,7 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
   /** The sign-in that this browser has begun at the issuer, and that has not ended yet. */
   function transactionOf(request: Request, issuer: string): Transaction | undefined {
     const sealed = readCookie(request, publicUrl(), 'sign-in');
-    const found =
-      sealed && unseal('sign-in', sealed, keys.sessionSealKeys(), transactionSchema);
+    const found = sealed && unseal('sign-in', sealed, keys.sessionSealKeys(), transactionSchema);
     return found && found.issuer === issuer && found.expiresAtMs > clock.now() ? found : undefined;
   }
 
@@ -325,7 +312,7 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
     const client = needs.proxies.clientAddress(response.req);
     const who = { issuer: issuer.name, subject, name };
     audit.info('SignIn', { requestId, owner, role, scopes, ...who, client });
-    return sendPage(response, leavePage('Sign in', `../../${ownPath(returnTo)}`), 200);
+    return redirect(response, `../../${ownPath(returnTo)}`);
   }
 
   return [
@@ -355,9 +342,9 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
     }),
     getOpen('/oauth/callback/{issuer}', 'endSignIn', {
       mediaType,
-      summary: 'The return from an identity provider: a page that leads to the page of before',
+      summary: 'The return from an identity provider: 303 to the page of before',
       params: issuerParams,
-      responses: { 200: z.string(), 303: z.string(), 400: z.string(), 403: z.string() },
+      responses: { 303: z.string(), 400: z.string(), 403: z.string() },
       problems: ['route-not-found', 'too-many-attempts', 'rate-limited', 'unavailable'],
       handle: async ({ request, response }) => {
         if (!isSynced()) throw unavailable();

@@ -148,7 +148,9 @@ export class ServiceAccounts {
   async #keyOf(rule: ServiceAccountRule): Promise<ValidKey | undefined> {
     const { client, namespace, clock, ring, feed, random } = this.#options;
     const day = Math.floor(clock.now() / dayMs);
-    const digest = createHash('sha256').update(JSON.stringify([rule, day])).digest('hex');
+    const digest = createHash('sha256')
+      .update(JSON.stringify([rule, day]))
+      .digest('hex');
     const name = `key-sa-${digest.slice(0, 16)}`;
     const known = ring.ofServiceAccount(name);
     if (known !== undefined) return known;

@@ -16,6 +16,7 @@ const clock = {
 let gateway: TestGateway;
 let replica: TestGateway;
 let signer: PrivateKey;
+let signerId = 'one';
 let keys: JWK[] = [];
 let reads = 0;
 
@@ -61,9 +62,10 @@ afterAll(async () => {
   await replica.stop();
   await gateway.stop();
 });
-beforeEach(() => {
-  now = 0;
-});
+/** Time only goes on, as on a cluster. */
+const advance = (ms: number) => {
+  now += ms;
+};
 
 interface Wish {
   readonly name?: string;
@@ -88,7 +90,7 @@ const claimsOf = ({ name = 'runner', namespace = 'ci', claims = {} }: Wish) => {
 };
 const token = (wish: Wish = {}) =>
   new SignJWT(claimsOf(wish))
-    .setProtectedHeader({ alg: 'ES256', kid: wish.kid ?? 'one' })
+    .setProtectedHeader({ alg: 'ES256', kid: wish.kid ?? signerId })
     .sign(wish.key ?? signer);
 const me = (key: string, on = gateway) => on.get('/api/v1/users/me', { key });
 
@@ -135,25 +137,35 @@ describe('a service account of the cluster', () => {
     ['another audience', () => token({ claims: { aud: ['https://kubernetes.default.svc'] } })],
     ['no audience', () => token({ claims: { aud: undefined } })],
     ['another issuer', () => token({ claims: { iss: 'https://elsewhere.example' } })],
-    ['an expiry 61 s ago', () => token({ claims: { exp: Math.floor(Date.now() / 1000) - 61 } })],
+    ['an expiry 61 s ago', () => token({ claims: { exp: Math.floor(clock.now() / 1000) - 61 } })],
     ['no expiry', () => token({ claims: { exp: undefined } })],
-    ['a start in 65 s', () => token({ claims: { nbf: Math.floor(Date.now() / 1000) + 65 } })],
+    ['a start in 65 s', () => token({ claims: { nbf: Math.floor(clock.now() / 1000) + 65 } })],
     ['no rule for its name', () => token({ name: 'runner2' })],
     ['a name in other letters', () => token({ name: 'Runner' })],
     ['no rule for its namespace', () => token({ namespace: 'ci-2' })],
-    ['the subject of a rule, and other claims of Kubernetes', () =>
-      token({ name: 'other', claims: { sub: 'system:serviceaccount:ci:runner' } })],
+    [
+      'the subject of a rule, and other claims of Kubernetes',
+      () => token({ name: 'other', claims: { sub: 'system:serviceaccount:ci:runner' } }),
+    ],
     ['no claims of Kubernetes', () => token({ claims: { 'kubernetes.io': undefined } })],
     ['no signature', () => new UnsecuredJWT(claimsOf({})).encode()],
-    ['the signature of another key', async () => {
-      const { privateKey } = await generateKeyPair('ES256');
-      return token({ key: privateKey });
-    }],
-    ['changed claims', async () => {
-      const [head, , signature] = (await token()).split('.');
-      const claims = Buffer.from(JSON.stringify(claimsOf({ name: 'boss' }))).toString('base64url');
-      return `${head ?? ''}.${claims}.${signature ?? ''}`;
-    }],
+    [
+      'the signature of another key',
+      async () => {
+        const { privateKey } = await generateKeyPair('ES256');
+        return token({ key: privateKey });
+      },
+    ],
+    [
+      'changed claims',
+      async () => {
+        const [head, , signature] = (await token()).split('.');
+        const claims = Buffer.from(JSON.stringify(claimsOf({ name: 'boss' }))).toString(
+          'base64url',
+        );
+        return `${head ?? ''}.${claims}.${signature ?? ''}`;
+      },
+    ],
     ['9 KiB', () => token({ claims: { more: 'x'.repeat(9_000) } })],
     ['no form of a token', () => 'a.b.c'],
   ])('opens nothing with a token with %s', async (_case, tokenOf) => {
@@ -163,7 +175,7 @@ describe('a service account of the cluster', () => {
   it('opens nothing any more once its token has expired', async () => {
     const key = await token();
     expect(await me(key)).toMatchObject({ status: 200 });
-    now = 601_000;
+    advance(601_000);
     expect(await me(key)).toMatchObject({ status: 401 });
   });
 
@@ -171,21 +183,21 @@ describe('a service account of the cluster', () => {
     const old = await token();
     expect(await me(old)).toMatchObject({ status: 200 });
     const second = await newKey('two');
-    now = 6_000;
+    advance(6_000);
     expect(await me(await token({ key: second, kid: 'two' }))).toMatchObject({ status: 200 });
     const before = reads;
     for (let index = 0; index < 10; index++)
       await me(await token({ key: second, kid: `unknown-${index}` }));
     expect(reads - before).toBeLessThanOrEqual(1);
     keys = keys.filter(({ kid }) => kid !== 'one');
-    now = 130_000;
+    advance(130_000);
     expect(await me(old)).toMatchObject({ status: 401 });
-    signer = second;
+    [signer, signerId] = [second, 'two'];
   });
 
   it('has another key on another day', async () => {
     await me(await token());
-    now = 24 * 60 * 60 * 1000;
+    advance(24 * 60 * 60 * 1000);
     expect(await me(await token())).toMatchObject({ status: 200, json: { id: 'ci-bot' } });
     const names = gateway.caches.apiKeys.store
       .list()

@@ -16,7 +16,11 @@ export class SignInBrowser {
   /** The request of an address, without its redirects. */
   async visit(
     address: URL,
-    { method = 'GET', form, headers = {} }: {
+    {
+      method = 'GET',
+      form,
+      headers = {},
+    }: {
       readonly method?: string;
       readonly form?: Readonly<Record<string, string>>;
       readonly headers?: Readonly<Record<string, string>>;

@@ -156,11 +156,13 @@ export class TestIssuer {
     const challenge = createHash('sha256')
       .update(form.get('code_verifier') ?? '')
       .digest('base64url');
-    const secret = Buffer.from('gateway:gateway-secret').toString('base64');
+    const [, basic = ''] = (request.headers.authorization ?? '').split('Basic ');
+    // Clients encode both parts as in a form (RFC 6749, 2.3.1).
+    const client = decodeURIComponent(Buffer.from(basic, 'base64').toString());
     const isRight =
       grant?.challenge === challenge &&
       grant.redirectUri === form.get('redirect_uri') &&
-      request.headers.authorization === `Basic ${secret}`;
+      client === 'gateway:gateway-secret';
     if (grant === undefined || !isRight || this.person === undefined) {
       json({ error: 'invalid_grant' }, 400);
       return;
@@ -187,7 +189,8 @@ export class TestIssuer {
 
   async #signed({ claims, algorithm }: Token): Promise<string> {
     if (algorithm === 'none') return new UnsecuredJWT(claims).encode();
-    const other = algorithm === 'other key' ? (await generateKeyPair('RS256')).privateKey : undefined;
+    const other =
+      algorithm === 'other key' ? (await generateKeyPair('RS256')).privateKey : undefined;
     const key = other ?? this.#key;
     if (key === undefined) throw new Error('the issuer has not started');
     const kid = this.#jwk.kid ?? '';

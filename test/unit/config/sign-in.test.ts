@@ -64,10 +64,26 @@ describe('the file of the identity providers', () => {
     ['no YAML', ': [', /sign-in.yaml is not YAML/],
     ['an unknown field', `issuers:${issuer('    colour: red')}`, /issuers\.0: .*colour/],
     ['two of one name', `issuers:${issuer()}${issuer()}`, /issuers: must have different names/],
-    ['a name that is no label', `issuers:${issuer('', 'A_B')}`, /issuers\.0\.name: must be a DNS label/],
-    ['a plain address', `issuers:${issuer().replace('https:', 'http:')}`, /issuers\.0\.issuer: must be an https URL/],
-    ['a recheck of a second', `issuers:${issuer('    recheckSeconds: 1')}`, /issuers\.0\.recheckSeconds/],
-    ['an unknown role', `issuers:${issuer().replace('role: user', 'role: root')}`, /issuers\.0\.rules\.0\.role/],
+    [
+      'a name that is no label',
+      `issuers:${issuer('', 'A_B')}`,
+      /issuers\.0\.name: must be a DNS label/,
+    ],
+    [
+      'a plain address',
+      `issuers:${issuer().replace('https:', 'http:')}`,
+      /issuers\.0\.issuer: must be an https URL/,
+    ],
+    [
+      'a recheck of a second',
+      `issuers:${issuer('    recheckSeconds: 1')}`,
+      /issuers\.0\.recheckSeconds/,
+    ],
+    [
+      'an unknown role',
+      `issuers:${issuer().replace('role: user', 'role: root')}`,
+      /issuers\.0\.rules\.0\.role/,
+    ],
   ])('is refused with the name of the field: %s', (_case, text, message) => {
     expect(() => read(text)).toThrow(message);
   });
@@ -82,11 +98,17 @@ describe('the file of the identity providers', () => {
       serviceAccounts: {
         audience: 'conversation-operator',
         rules: [
-          { namespace: 'ci', name: 'runner', owner: 'ci-bot', role: 'user', scopes: ['read', 'start'] },
+          {
+            namespace: 'ci',
+            name: 'runner',
+            owner: 'ci-bot',
+            role: 'user',
+            scopes: ['read', 'start'],
+          },
         ],
       },
     });
-    expect(() => read(text.replace('ci-bot', '-'))).toThrow(/serviceAccounts\.rules\.0\.owner/);
+    expect(() => read(text.replace('ci-bot', '"-"'))).toThrow(/serviceAccounts\.rules\.0\.owner/);
     expect(() => read(text.replace('read,', 'write,'))).toThrow(/rules\.0\.scopes\.0/);
   });
 

@@ -102,13 +102,7 @@ export const serviceExamples: Examples = {
   getUser: { answers: { 200: { id: owner, email: null, name: null, role: 'user' } } },
   getCurrentKey: {
     answers: {
-      200: {
-        id: key.id,
-        name: key.name,
-        user_id: owner,
-        auth_type: 'bearer',
-        scopes: key.scopes,
-      },
+      200: { id: key.id, name: key.name, user_id: owner, auth_type: 'bearer', scopes: key.scopes },
     },
   },
   listKeys: { answers: { 200: [key] } },

@@ -98,7 +98,9 @@ describe('a chain of keys', () => {
     ).toBeUndefined();
   });
 
-  it.each<[string, ApiKeySpec['scopes'], ApiKeySpec['scopes'], readonly string[], 'user' | 'admin']>([
+  it.each<
+    [string, ApiKeySpec['scopes'], ApiKeySpec['scopes'], readonly string[], 'user' | 'admin']
+  >([
     ['all of both', undefined, undefined, apiKeyScopes, 'admin'],
     ['those of the issuer', ['read', 'admin'], undefined, ['read', 'admin'], 'admin'],
     ['its own', undefined, ['start', 'read'], ['start', 'read'], 'user'],

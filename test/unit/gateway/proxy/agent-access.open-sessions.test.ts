@@ -66,6 +66,7 @@ class Bench {
     this.openings.set(key, {
       role: 'user',
       scopes: new Set(apiKeyScopes),
+      templates: undefined,
       uids: apiKeyUids,
       expiresAtMs,
       hasSession: false,

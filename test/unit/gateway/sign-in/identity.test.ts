@@ -73,7 +73,16 @@ describe('the identity of a person', () => {
     const by = (login: unknown) =>
       identity({ account: { login }, email_verified: true }, { ownerClaim });
     expect(by('ann@example.com').owner).toBe('ann@example.com');
-    for (const login of [undefined, '', 'a b', '-a', 'x'.repeat(129), ['ann'], 'partner:ann', 'company:u2'])
+    for (const login of [
+      undefined,
+      '',
+      'a b',
+      '-a',
+      'x'.repeat(129),
+      ['ann'],
+      'partner:ann',
+      'company:u2',
+    ])
       expect(() => by(login)).toThrow(IdentityRefused);
   });
 
