@@ -20,7 +20,7 @@ export interface ListOptions {
 }
 
 export interface MetadataOptions {
-  /** Requests only metadata from a server that supports this. Objects have no other fields then. */
+  /** Requests only the metadata of objects. Servers without this feature send whole objects. */
   readonly metadataOnly?: boolean;
 }
 
@@ -75,7 +75,7 @@ export interface StatusOptions extends CallOptions {
   readonly from?: object | undefined;
 }
 
-/** An object with its new status, and the metadata of the version whose status is replaced. */
+/** An object with its new status. Its metadata is that of the version whose status is replaced. */
 export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<keyof T, 'status'>>;
 
 export type Subresource = 'status' | 'scale' | 'binding';

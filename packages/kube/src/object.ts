@@ -1,6 +1,6 @@
 import type { V1ObjectMeta } from '@kubernetes/client-node';
 
-/** A client-node model as in JSON: timestamps are strings, and every field is read-only. */
+/** JSON form of a type of client-node: timestamps are strings, and every field is read-only. */
 export type Wire<T> = T extends Date
   ? string
   : T extends object

@@ -38,7 +38,7 @@ export interface FolderListOptions {
 /** Name in a folder. The name of a folder ends in `/`, so that names sort like keys. */
 type Entry = string;
 
-/** Yields keys, and common prefixes if `summed`, in ascending order. Reads folders lazily. */
+/** Yields keys, and common prefixes if `summed`, in ascending order. Reads folders on demand. */
 export async function* listFolder(options: FolderListOptions): AsyncGenerator<string> {
   const { prefix, summed, after } = options;
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);

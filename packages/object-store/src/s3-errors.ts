@@ -137,7 +137,7 @@ function oneLine(text: string): string {
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
 }
 
-/** Minimum length of a secret. Shorter texts are not secrets, and occur in ordinary words. */
+/** Minimum length of a secret to remove. Removing shorter texts would damage ordinary words. */
 const minSecretLength = 4;
 /** Matches a token of a service account. */
 const jwt = /eyJ[\w-]+\.[\w-]+\.[\w-]*/g;

@@ -12,7 +12,7 @@ export interface ConnectorOptions {
   readonly timeoutMs: number;
 }
 
-/** Connects to hosts without a proxy. A change of `trust` also ends the reuse of TLS sessions. */
+/** Connects to hosts without a proxy. Resumes no TLS session from before a change of `trust`. */
 export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connector {
   const connectorOf = (secureContext: ReturnType<Trust['current']>) =>
     buildConnector({
@@ -73,7 +73,7 @@ async function openTunnel(
     const { statusCode, socket } = await client.connect({
       path: authority,
       headers: { host: authority, ...authorizationOf(proxy) },
-      // The request's own signal does not end this call: undici ignores it during a connect.
+      // This call needs its own timeout: undici ignores the request's signal while it connects.
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (statusCode >= 200 && statusCode < 300) return socket as Socket;

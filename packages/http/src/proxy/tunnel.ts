@@ -6,7 +6,7 @@ const closeOpcode = 0x8;
 const maskedBit = 0x80;
 const headerBytes = 2;
 const maskBytes = 4;
-/** Maximum bytes of a frame's head, which then has an 8-byte length and a mask. */
+/** Size of the longest head of a frame, with a length of 8 bytes and a mask. */
 const maxHeadBytes = 14;
 
 /** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */
@@ -101,7 +101,7 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/** Close codes of RFC 6455 §7.4.1 and its registry. Agents define `authenticationFailed`. */
+/** Close codes of RFC 6455 §7.4.1 and the IANA registry; agents define `authenticationFailed`. */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -111,7 +111,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** Returns a close frame. Its mask for servers is zero, because no attacker chose the payload. */
+/** Returns a close frame. The mask is zero, as only an attacker's payload needs a random mask. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start =
@@ -125,7 +125,7 @@ export interface ForwardingLimits {
   readonly connectMs: number;
   /** Maximum time until the first byte of a response, which may follow a long task. */
   readonly firstByteMs: number;
-  /** Maximum time between chunks of a response, and without a byte either way on a WebSocket. */
+  /** Maximum time between two chunks of a response, or of either side of a WebSocket. */
   readonly idleMs: number;
   /** Maximum time between two chunks that a client sends or reads. */
   readonly clientIdleMs: number;
@@ -169,7 +169,7 @@ const Opcode = { continuation: 0, text: 1, control: 8, close: 8 } as const;
 export class FirstMessage {
   #bytes = Buffer.alloc(0);
   readonly #parts: Buffer[] = [];
-  /** Bytes of the message's frames with heads, because frames without a payload take memory too. */
+  /** Size of the message's frames including heads: frames without a payload take memory too. */
   #size = 0;
 
   read(chunk: Buffer): FirstMessageResult {
@@ -214,7 +214,7 @@ const closingMs = 2000;
 export interface TunnelOptions {
   readonly client: Duplex;
   readonly upstream: Socket;
-  /** Bytes that the client, or the upstream, sent right after its part of the handshake. */
+  /** Bytes that the client sent after its handshake; `upstreamHead`: those of the upstream. */
   readonly clientHead: Buffer;
   readonly upstreamHead: Buffer;
   /**
@@ -294,7 +294,7 @@ export class Tunnel {
     this.#options.upstream.destroy();
   }
 
-  /** Closes the tunnel after a time limit. A periodic call costs less than a timer per tunnel. */
+  /** Enforces the time limits. Periodic calls of the owner cost less than a timer per tunnel. */
   review(nowMs: number): void {
     if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs)
       this.destroy();

@@ -55,7 +55,7 @@ const deleteOptions = message({
   4: ['propagationPolicy', 'string'],
   5: ['dryRun', { list: 'string' }],
 });
-/** Message types by kind. Each of these kinds is the only one of its name in all groups. */
+/** Message types by kind. The name of each of these kinds occurs in only one API group. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
   ConfigMap: message({

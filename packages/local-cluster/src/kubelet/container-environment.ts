@@ -175,7 +175,7 @@ export function translatePath(value: string, mounts: readonly Mount[]): string {
     : `${mount.folder}${value.slice(mount.mountPath === '/' ? 0 : mount.mountPath.length)}`;
 }
 
-/** Translates a path, also as the value of an option: `--data=/workspace`. */
+/** Applies `translatePath` to an argument or, as in `--data=/workspace`, to an option's value. */
 export function translateArgument(value: string, mounts: readonly Mount[]): string {
   const option = /^--?[A-Za-z0-9][\w.-]*=/.exec(value)?.[0] ?? '';
   return option + translatePath(value.slice(option.length), mounts);

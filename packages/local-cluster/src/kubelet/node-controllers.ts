@@ -137,7 +137,7 @@ export class VolumeProvisioner {
     });
   }
 
-  /** Checks all folders, as claims may have been deleted in between. `claims` must have synced. */
+  /** Checks the folders of claims deleted while the node did not run. `claims` must have synced. */
   async sweep(): Promise<void> {
     for (const name of await readdir(this.#options.folder.volumes))
       this.controller.enqueue(folderRequest(name));

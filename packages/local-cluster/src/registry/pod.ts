@@ -40,7 +40,7 @@ const quantityText = (map: Readonly<Record<string, unknown>>): Record<string, st
   );
 
 function resourceDefaults({ resources = {} }: Container) {
-  // A limit without a request is also the request.
+  // A resource with a limit but without a request gets the limit as its request.
   const { limits, requests = limits } = resources;
   return {
     ...resources,

@@ -68,7 +68,7 @@ function hasRules(schema: Schema): boolean {
   return has;
 }
 
-/** Returns errors of the rules, parents first. The rules of unchanged values are not checked. */
+/** Returns the errors of CEL rules, parents first. Does not check the rules of unchanged values. */
 function ruleErrors(
   value: Json,
   schema: Schema,
@@ -166,7 +166,7 @@ function numberErrors(value: number, { minimum, maximum }: Schema, path: string)
 }
 
 const patterns = new Map<string, RegExp>();
-/** Compiles a pattern. Features that RE2 (in Kubernetes) shares with JavaScript mean the same. */
+/** Compiles a pattern. Syntax of Kubernetes' RE2 that JavaScript supports has the same meaning. */
 function patternOf(source: string): RegExp {
   const known = patterns.get(source);
   if (known !== undefined) return known;
@@ -190,7 +190,7 @@ function characters(text: string): number {
 function stringErrors(value: string, schema: Schema, path: string): FieldError[] {
   const { minLength, maxLength, pattern, format } = schema;
   const errors: FieldError[] = [];
-  // Lengths count characters, as in Go. UTF-16 units are used where the result is the same.
+  // A length counts characters, as in Go. `value.length` is used if it gives the same result.
   const length =
     minLength !== undefined || (maxLength !== undefined && value.length > maxLength)
       ? characters(value)
