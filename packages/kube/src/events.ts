@@ -14,8 +14,8 @@ export interface EventDetails {
   /** Text for people. Everyone who may read Events in the namespace can read it. */
   readonly message: string;
   /**
-   * Counts the Event against a separate rate limit of the object, which other Events do not use up.
-   * Default false.
+   * Counts the Event against a second rate limit of its object, which only essential Events use.
+   * Default: false.
    */
   readonly essential?: boolean;
 }

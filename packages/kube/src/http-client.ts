@@ -38,7 +38,7 @@ interface ListPage<T> {
  * `limit`, so a list needs no more memory than such a page and its copies.
  */
 const maxPageBytes = 16_777_216;
-/** Returns an Accept header that requests only metadata, or whole objects from other servers. */
+/** Returns an Accept header for only metadata. Servers without this feature send whole objects. */
 const accepting = (form: string): string =>
   `application/json;as=${form};g=meta.k8s.io;v=v1,application/json`;
 const metadataOnlyAccept = accepting('PartialObjectMetadata');

@@ -23,10 +23,7 @@ export interface LeaderElectionOptions extends Runtime {
   readonly identity: string;
   /** Processes that hold the Lease together and all lead. Absent: one process holds the Lease. */
   readonly members?: LeaseMembers;
-  /**
-   * Time without a renewal after which others may take the Lease; default 15 s. All processes have
-   * to use the same value.
-   */
+  /** Time without renewal until others may take the Lease; default 15 s. Equal in all processes. */
   readonly leaseDurationMs?: number;
   /** Time without a renewal after which a leader stops leading; default 10 s. */
   readonly renewDeadlineMs?: number;
@@ -69,7 +66,7 @@ export class LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
   readonly #writes: WriteLedger;
-  /** The Lease as this process has last observed it. Callers may add observations of their own. */
+  /** The Lease as this process has last observed it. Callers may call `observe` too. */
   readonly observed: ObservedLease;
   #leadingUntil = never;
   #running = false;

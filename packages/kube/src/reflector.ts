@@ -44,8 +44,8 @@ export type Finality = 'observed' | 'assumed';
 /**
  * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
  * `added` once, `updated` any number of times, and `deleted` once. An object that is recreated
- * under its old name has a new uid. The reflector changes the store just before, in the same turn
- * of the event loop.
+ * under its old name has a new uid. Before each call, the reflector changes the store, in the same
+ * turn of the event loop.
  */
 export interface Handler<T> {
   added?(object: T): void;

@@ -13,7 +13,7 @@ type Operation =
  * stored values. Arrays are replaced whole. Absent: the patch replaces the whole status.
  */
 export function statusPatch(resourceVersion: string, status: object, from?: object): JsonPatch {
-  // For the API server, a patch of the resourceVersion requires this version to be stored.
+  // The API server treats the resourceVersion in a patch as a precondition.
   const version = {
     op: 'replace',
     path: '/metadata/resourceVersion',

@@ -28,7 +28,7 @@ interface Entry<T> {
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  /** The only entry, until a second one is added. Most buckets thus save `#entries`, 200 bytes. */
+  /** The only entry, until a second is added. Most buckets thus need no `#entries` (200 bytes). */
   #only: Entry<T> | undefined;
   #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;

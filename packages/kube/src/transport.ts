@@ -117,7 +117,7 @@ export class Transport {
     });
   }
 
-  /** Returns the stream of a 2xx response. `request.signal` ends the stream. Throws like `call`. */
+  /** Returns the body of a 2xx response, which `request.signal` ends. Throws like `call`. */
   async stream(
     request: TransportRequest & { readonly signal: AbortSignal },
   ): Promise<AsyncIterable<Uint8Array>> {
@@ -272,7 +272,7 @@ function parseResponse(text: string, { parse = JSON.parse }: TransportRequest): 
   }
 }
 
-/** Creates the error of a response. A text other than a Status, as of a proxy, is its message. */
+/** Creates the error of a response. A text that is no Status, such as a proxy's, is the message. */
 function apiError(response: HttpResponse, text: string): ApiError {
   const retryAfter = response.headers['retry-after'];
   const seconds =

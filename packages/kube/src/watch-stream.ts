@@ -142,7 +142,7 @@ export function* linesOf(text: string): Generator<string, void, undefined> {
   if (start < text.length) yield text.slice(start);
 }
 
-/** A buffer to be reused, because every 64 MiB of new buffers cause a garbage collection. */
+/** A reusable buffer. Every 64 MiB of new buffers would cause a garbage collection. */
 export class ScratchBuffer {
   #bytes = Buffer.alloc(0);
 

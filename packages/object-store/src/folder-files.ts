@@ -61,7 +61,7 @@ async function* keysIn(folder: string, options: FolderListOptions): AsyncGenerat
   }
 }
 
-/** Returns false for an empty folder, which is not a prefix. A deletion is about to remove it. */
+/** Whether a folder contains keys. An empty one is not a prefix, and a deletion will remove it. */
 async function hasKeys(folder: string, options: FolderListOptions): Promise<boolean> {
   const keys = keysIn(folder, { ...options, after: '' });
   const { done } = await keys.next();

@@ -271,7 +271,7 @@ async function deleteAll(
   await inParallel([...folders], deletionsAtOnce, sync);
 }
 
-/** Deletes an object and its empty folders. Returns the folder that contained the last of these. */
+/** Deletes an object and its empty folders. Returns the folder whose entry was removed last. */
 async function deleteOne(directory: string, key: string): Promise<string | undefined> {
   if (!(await isBelowFolders(directory, key))) return undefined;
   const path = join(directory, key);

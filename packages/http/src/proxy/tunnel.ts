@@ -111,7 +111,10 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** Returns a close frame. The mask is zero, as only an attacker's payload needs a random mask. */
+/**
+ * Returns a close frame. A frame for a server has a mask of zeros, because a random mask only
+ * protects against payloads that an attacker chose.
+ */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start =
@@ -214,7 +217,7 @@ const closingMs = 2000;
 export interface TunnelOptions {
   readonly client: Duplex;
   readonly upstream: Socket;
-  /** Bytes that the client sent after its handshake; `upstreamHead`: those of the upstream. */
+  /** Bytes that the client sent directly after its handshake. `upstreamHead`: the upstream's. */
   readonly clientHead: Buffer;
   readonly upstreamHead: Buffer;
   /**

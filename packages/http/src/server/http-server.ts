@@ -159,15 +159,15 @@ function unreadable(code: string | undefined): Refusal {
 export interface ClientTimeouts {
   /** Maximum time for the headers, from their first byte or the start of the connection. */
   readonly headersMs: number;
-  /** Maximum time for a whole request. Forwarded requests have another limit, for long uploads. */
+  /** Maximum time to receive a whole request, unless it is forwarded: an upload may take longer. */
   readonly requestMs: number;
   /** Maximum idle time of a connection. Usual load balancers close their connections earlier. */
   readonly keepAliveMs: number;
   /** Maximum time in which a client reads nothing of its response. */
   readonly stallMs: number;
   /**
-   * Maximum time from a response to the end of its request. An earlier close of the connection
-   * could discard the response.
+   * Maximum time to receive the rest of a request after the response. If the server closed the
+   * connection at once, the client could lose the response.
    */
   readonly lingerMs: number;
 }

@@ -95,7 +95,7 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-/** Returns a kind's schema name. Kubernetes uses the Go package in names of built-in kinds. */
+/** Returns a kind's schema name. Names of built-in kinds contain Go packages, as in Kubernetes. */
 const componentName = ({ group, version, kind, model }: ApiResource): string =>
   model !== undefined && group !== 'apiextensions.k8s.io'
     ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`

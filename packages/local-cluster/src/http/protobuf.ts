@@ -159,7 +159,7 @@ function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
   for (const { number, value } of rawFields(bytes)) {
     const [name, type] = fields[number] ?? [];
     if (name === undefined || type === undefined) continue;
-    // Go also encodes unset strings, as empty ones.
+    // Go encodes an unset string as an empty one, which counts as absent here.
     if (type !== 'string' || buffer(value).length > 0)
       entries.set(name, valueOf(value, type, entries.get(name)));
   }

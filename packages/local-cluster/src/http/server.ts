@@ -73,9 +73,7 @@ export interface ApiServerOptions {
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
-  /**
-   * Certificate to use again after a restart, so that kubeconfigs stay valid. Default: a new one.
-   */
+  /** Certificate to keep after a restart, so that kubeconfigs stay valid. Default: a new one. */
   readonly certificate?: Certificate;
   /** A watch or log is closed when its client has read nothing for this time; default 30 s. */
   readonly stalledMs?: number;

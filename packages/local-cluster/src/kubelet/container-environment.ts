@@ -181,7 +181,7 @@ export function translateArgument(value: string, mounts: readonly Mount[]): stri
   return option + translatePath(value.slice(option.length), mounts);
 }
 
-/** Returns the working directory: in the folder of a volume, or else in the folder of the pod. */
+/** Returns the working directory, which is in the folder of a volume or of the pod. */
 export function workingDirOf(
   container: Container,
   mounts: readonly Mount[],

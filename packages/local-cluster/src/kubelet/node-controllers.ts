@@ -110,7 +110,7 @@ export function createScheduler(options: {
 
 export const byUid = 'uid';
 
-/** Request for the folder of the claim with this uid. A request for a claim has a namespace. */
+/** Request for the folder of a claim. Unlike a request for a claim, it has no namespace. */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
 interface Options {

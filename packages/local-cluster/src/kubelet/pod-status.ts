@@ -160,7 +160,7 @@ const verdicts = (observed: Observed, phase: string): readonly Verdict[] => [
   { type: 'PodScheduled', status: 'True' },
 ];
 
-/** Keeps conditions of other clients. The time of a condition changes only with its status. */
+/** Keeps other clients' conditions. A `lastTransitionTime` changes only with its `status`. */
 function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
   const present = observed.pod.status?.conditions ?? [];
   const before = new Map(
