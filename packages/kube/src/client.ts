@@ -35,8 +35,8 @@ export interface ListResult<T> {
 
 export interface CreateOptions extends CallOptions {
   /**
-   * The response contains only metadata, because a large object is otherwise sent back whole.
-   * `create` returns the sent object with this metadata, without the server's other changes.
+   * Requests only the metadata in the response, so that the server does not send a large object
+   * back. `create` returns the sent object with this metadata, without the server's other changes.
    */
   readonly metadataOnly?: boolean;
 }
@@ -107,7 +107,7 @@ export interface KubeClient {
     map: Mapping<T, R>,
     options?: ListOptions & CallOptions & MetadataOptions,
   ): Promise<ListResult<R>>;
-  /** Ends with the server's stream. Throws `ApiError` for an ERROR event; after 410, list again. */
+  /** Ends when the server ends it. Throws `ApiError` for an ERROR event. After 410, list again. */
   watch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     options: WatchOptions,

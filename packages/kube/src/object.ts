@@ -21,7 +21,10 @@ export interface ObjectMeta extends Wire<
   readonly creationTimestamp: string;
 }
 
-/** Metadata in caches. `cachedMetadata` drops the labels and annotations of other API groups. */
+/**
+ * Metadata of cached objects. `cachedMetadata` drops the labels and annotations of other API
+ * groups.
+ */
 export type CachedMetadata = Pick<
   ObjectMeta,
   | 'name'

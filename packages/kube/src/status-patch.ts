@@ -24,7 +24,7 @@ export function statusPatch(resourceVersion: string, status: object, from?: obje
 }
 
 function changes(path: string, from: object, to: object): readonly Operation[] {
-  // Maps have no inherited properties that a field name could match.
+  // A Map, unlike an object, has no inherited properties that a field name could match.
   const before = new Map<string, unknown>(Object.entries(from));
   const after = new Map<string, unknown>(Object.entries(to));
   const names = new Set([...before.keys(), ...after.keys()]);

@@ -208,7 +208,7 @@ interface Ahead<T> {
 export class NewestStore<T extends KubeObject> {
   readonly #cache: Pick<Store<T>, 'get'>;
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** Newer versions by namespace and name, the least recently checked one first. */
+  /** Newer versions by namespace and name. `#sweep` checks the first ones and moves them back. */
   readonly #ahead = new Map<string, Ahead<T>>();
 
   constructor(cache: Pick<Store<T>, 'get'>, clock: Pick<Clock, 'monotonic'>) {

@@ -16,7 +16,7 @@ export interface Connection {
   readonly server: string;
   /** Bearer token. A function is called before every request, as the token file may be replaced. */
   readonly token?: string | (() => Promise<string>) | undefined;
-  /** CA, client certificate and its key in PEM. */
+  /** `ca`, `cert` and `key` are the CA, the client certificate and its key, all in PEM. */
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { isKey, isSegment, StoreError, type StoreErrorCode } from './object-store.ts';
 
-/** Error codes of the system; all others mean `unavailable`. */
+/** Codes of a StoreError by the system's error code. All other system errors mean `unavailable`. */
 const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['EACCES', 'denied'],
   ['EPERM', 'denied'],

@@ -26,7 +26,7 @@ export interface S3ClientOptions {
   /** Undefined: the AWS endpoint of the region. */
   readonly endpoint: string | undefined;
   readonly pathStyle: boolean;
-  /** Undefined: AWS's default chain: variables, a profile, a web identity, and so on. */
+  /** Undefined: those of AWS's default chain, such as variables, a profile, or a web identity. */
   readonly credentials: CredentialSource | undefined;
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'after'>;

@@ -45,7 +45,7 @@ function codeOf(status: number, code: string): StoreErrorCode {
   return isPassing ? 'unavailable' : 'invalid';
 }
 
-/** Converts an error. The message never contains credentials, which a hostile server may repeat. */
+/** Converts an error. Removes credentials from the message: a hostile server may repeat them. */
 export function s3FailureOf(error: unknown, using: Credentials): S3Failure {
   if (error instanceof StoreError) return { next: 'fail', error };
   const { status, code, message, region } = answerOf(error);

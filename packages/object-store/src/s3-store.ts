@@ -209,7 +209,7 @@ async function list(
  * buckets, because paging would miss keys there.
  */
 function namesOf(page: ListObjectsV2CommandOutput): readonly StoredName[] {
-  // Every list has this element; a proxy's error page does not.
+  // Every list has this element. An error page of a proxy does not have it.
   if (page.IsTruncated === undefined) throw invalid('is not the answer to ListObjectsV2');
   const objects = (page.Contents ?? []).map(({ Key, Size }) => nameOf(Key, Size));
   const prefixes = (page.CommonPrefixes ?? []).map(({ Prefix }) => nameOf(Prefix, 0));

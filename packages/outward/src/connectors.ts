@@ -51,7 +51,8 @@ export interface TunnelOptions {
 
 /**
  * Connects through a CONNECT tunnel, so that only TLS passes the proxy. Undici's ProxyAgent would
- * never reload certificates, would wait 300 s, and would report the proxy's status only as text.
+ * never reload certificates, would wait 300 s for the proxy, and would report the proxy's status
+ * only as text.
  */
 export const tunnelConnector = ({ proxy, direct, timeoutMs }: TunnelOptions): Connector => {
   return (options, callback) => {

@@ -26,7 +26,7 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /** Reads a chunk, with `toFrameEnd` up to the first end of a frame. Returns the length read. */
+  /** Reads a chunk, with `toFrameEnd` only to the first end of a frame. Returns the length read. */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
@@ -124,9 +124,9 @@ export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffe
 
 /** Time limits of forwarding, in milliseconds. */
 export interface ForwardingLimits {
-  /** Maximum time for a connection to the upstream. */
+  /** Maximum time to connect to the upstream. */
   readonly connectMs: number;
-  /** Maximum time until the first byte of a response, which may follow a long task. */
+  /** Maximum time until the first byte of a response. An agent may execute a long task first. */
   readonly firstByteMs: number;
   /** Maximum time between two chunks of a response, or of either side of a WebSocket. */
   readonly idleMs: number;
@@ -144,7 +144,7 @@ export const defaultForwardingLimits: ForwardingLimits = {
   firstFrameMs: 15_000,
 };
 
-/** Maximum bytes of the first message: enough for a message that authenticates. */
+/** Maximum bytes of the first message, with which a client authenticates itself. */
 const maxBytes = 8 * 1024;
 
 /** Control frames for the upstream, and the first message as soon as it is complete. */
@@ -282,7 +282,7 @@ export class Tunnel {
     if (options.clientHead.length > 0) this.#pass(options.clientHead, this.#toUpstream);
   }
 
-  /** Ends the WebSocket with a close frame to both sides, as soon as a frame may be inserted. */
+  /** Ends the WebSocket: sends each side a close frame as soon as no other frame is incomplete. */
   close(code: CloseCode): void {
     if (this.#closing !== undefined) return;
     this.#closing = code;

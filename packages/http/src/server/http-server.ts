@@ -47,7 +47,7 @@ interface ConnectionState {
   last: ServerResponse;
   /** Requests that wait for the end of an earlier one. */
   readonly queue: (() => void)[];
-  /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
+  /** Whether a request was ambiguous, so that it is unknown where the next request begins. */
   isOver: boolean;
 }
 

@@ -149,7 +149,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
       return;
     }
-    // The connection closes: the parser would read the rest of a rejected body as the next request.
+    // Closes the connection: the parser would read the rest of a rejected body as the next request.
     if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
       response

@@ -126,7 +126,9 @@ async function valueOf(
   );
 }
 
-/** Returns the decoded data. Throws `ContainerConfigError` if a required object does not exist. */
+/**
+ * Returns the decoded `data`. Throws `ContainerConfigError` if a required object does not exist.
+ */
 export async function dataOf(
   client: KubeClient,
   namespace: string,

@@ -145,7 +145,7 @@ export class AddressPool {
   }
 }
 
-/** Names safe as a path segment: uids and DNS labels, without dots and slashes. */
+/** Names that are safe as a path segment: uids and DNS labels, without dots and slashes. */
 const safeName = /^[A-Za-z0-9]([A-Za-z0-9-]{0,251}[A-Za-z0-9])?$/;
 
 /** Returns the name. Throws for a name that could lead out of its folder. */

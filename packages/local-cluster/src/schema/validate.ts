@@ -21,7 +21,7 @@ const typeOf = (value: Json): string => {
 const hasType = (value: Json, type: string): boolean =>
   typeOf(value) === type || (type === 'number' && typeof value === 'number');
 
-/** Reasons after which rules are not checked, because they rely on a value that fits the schema. */
+/** Reasons of errors after which rules are not checked. Rules need values that fit the schema. */
 const blocking: ReadonlySet<string> = new Set([
   'FieldValueRequired',
   'FieldValueTypeInvalid',
@@ -56,7 +56,7 @@ export function validate(
 
 const ruled = new WeakMap<Schema, boolean>();
 
-/** Whether the schema contains rules at any depth. */
+/** Whether the schema contains CEL rules at any depth. */
 function hasRules(schema: Schema): boolean {
   const known = ruled.get(schema);
   if (known !== undefined) return known;
