@@ -103,7 +103,7 @@ export class LeaderElection {
     if (!this.isLeading) throw new NotLeadingError(`${this.#options.identity} does not lead`);
   }
 
-  /** Writes of clients of `fenced`. The Lease is released only when none can still be executed. */
+  /** Writes of `fenced`. The Lease is released only when none of them may still be executed. */
   get writes(): WriteLedger {
     return this.#writes;
   }

@@ -21,10 +21,7 @@ export interface ObjectMeta extends Wire<
   readonly creationTimestamp: string;
 }
 
-/**
- * Metadata of cached objects. `cachedMetadata` drops the labels and annotations of other API
- * groups.
- */
+/** Cached metadata. `cachedMetadata` drops the labels and annotations of other API groups. */
 export type CachedMetadata = Pick<
   ObjectMeta,
   | 'name'

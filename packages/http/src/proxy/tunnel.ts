@@ -6,7 +6,7 @@ const closeOpcode = 0x8;
 const maskedBit = 0x80;
 const headerBytes = 2;
 const maskBytes = 4;
-/** Size of the longest head of a frame, with a length of 8 bytes and a mask. */
+/** Size of the longest head of a frame, which has a length field of 8 bytes and a mask. */
 const maxHeadBytes = 14;
 
 /** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */

@@ -76,7 +76,7 @@ export class OpenStreams {
     return this.#ends.size;
   }
 
-  /** Calls `end` once: in `close`, or now if that was called. The returned function prevents it. */
+  /** Calls `end` once: in `close`, or now if that was called. Returns a function to cancel this. */
   add(end: () => void): () => void {
     if (this.#closed) {
       end();

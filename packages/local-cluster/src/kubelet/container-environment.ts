@@ -126,9 +126,7 @@ async function valueOf(
   );
 }
 
-/**
- * Returns the decoded `data`. Throws `ContainerConfigError` if a required object does not exist.
- */
+/** Returns decoded `data`. Throws `ContainerConfigError` if a required object does not exist. */
 export async function dataOf(
   client: KubeClient,
   namespace: string,
