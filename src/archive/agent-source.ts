@@ -110,7 +110,7 @@ async function bounded(stream: Readable, maxBytes: number): Promise<Answer> {
   return { text, end: end.toString(), bytes };
 }
 
-/** Replaces secrets, also in their escaped form in JSON strings, and each line of a long secret. */
+/** Returns a function that hides secrets, their escaped form in JSON, and their long lines. */
 export function hiding(secrets: readonly string[]): (text: Buffer) => Buffer {
   const texts = secretParts(secrets)
     .filter(({ length }) => length >= minSecretLength)

@@ -21,16 +21,16 @@ export const installationName = ({ keyId, namespaceUid }: Installation): string 
 export type ArchiveWriter =
   | {
       readonly kind: 'known';
-      /** Empty if the head names no master key. */
+      /** Id of the writer's master key. Empty: the head contains no id. */
       readonly keyId: string;
       /** Undefined if the writer did not know the UID. Earlier releases did not store the UID. */
       readonly namespaceUid: string | undefined;
     }
-  /** The newest head is unreadable, its folder has only other objects, or the archive is empty. */
+  /** The newest head is unreadable, the folder of heads has no valid name, or no object exists. */
   | { readonly kind: 'unreadable' }
   /**
-   * The archive has no head, so nobody can read it. Writers store a head first. The segments
-   * therefore remain from a deletion, or were written after it.
+   * The archive has segments but no head, so nobody can read the archive. Writers store a head
+   * before segments. A deletion has therefore left these segments, or a delayed write followed it.
    */
   | { readonly kind: 'headless' };
 

@@ -35,9 +35,9 @@ const filesAtOnce = 4;
 const deflate = promisify(deflateRaw);
 
 /**
- * The bytes of a ZIP file. Memory holds one part of the files and, for each earlier file, its name
- * and about 50 bytes; libraries hold more than a kilobyte. If `parts` throws, the ZIP file has no
- * directory, so that no program accepts it as complete.
+ * The bytes of a ZIP file. Memory holds one part of the files. For each earlier file, memory holds
+ * its name and about 50 bytes, while ZIP libraries hold more than a kilobyte. If `parts` throws,
+ * the ZIP file has no directory, so that no program accepts it as complete.
  * @param time Modification time of the files, in milliseconds since 1970.
  */
 export async function* zipArchive(

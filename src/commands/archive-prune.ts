@@ -38,10 +38,10 @@ export interface PruneSelection {
 /**
  * Decides about an orphan. The function is pure.
  *
- * - delete: the orphan is selected, and this installation has written it. An unreadable orphan has
- *   to be in `names`.
- * - keep: the orphan is selected, but may belong to another installation, or have a lost master
- *   key. Only its UID with `--foreign` deletes it.
+ * - delete: the orphan is selected, and this installation has written it. If its age can not be
+ *   read, `names` has to contain its UID.
+ * - keep: the orphan is selected, but may belong to another installation, or its master key is
+ *   lost. The command deletes it only if a person names its UID and sets `--foreign`.
  * - omit: the orphan is not selected.
  */
 export function pruningOf(
@@ -172,7 +172,7 @@ function writerText(writer: ArchiveWriter, origin: ArchiveOrigin): string {
   return `key ${keyId === '' ? 'unknown' : keyId}, namespace ${namespaceUid}`;
 }
 
-/** Undefined if the person may not read the Namespace. Then no archive counts as own. */
+/** UID of the Namespace. Undefined: the person may not read it, and no archive counts as own. */
 async function namespaceUidOf(client: KubeClient, namespace: string): Promise<string | undefined> {
   try {
     return (await found(client.get(namespaces, '', namespace)))?.metadata.uid;

@@ -41,7 +41,7 @@ const mounts = ({ spec }: Pod, claimName: string): boolean =>
     ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claimName,
   ) === true;
 
-/** State of a claim, by the sandboxes and pods of its namespace. Pure. */
+/** State of a claim according to the sandboxes and pods of its namespace. Pure function. */
 export function claimStateOf({ claim, sandboxes, pods }: ClaimFacts): ClaimState {
   const { name, deletionTimestamp, labels } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'deleting';

@@ -11,7 +11,7 @@ export interface TrustFileOptions {
 }
 
 export interface Trust {
-  /** Trusted CAs for new connections: a new object after a change; undefined for Node's CAs. */
+  /** CAs for new connections: another object after each change. Undefined: only Node's CAs. */
   current(): SecureContext | undefined;
 }
 

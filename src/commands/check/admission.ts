@@ -67,7 +67,7 @@ interface Full {
   readonly isTooSmall: boolean;
 }
 
-/** A quota with scopes counts only some pods. Whether it refuses a pod, the dry run tells. */
+/** A quota with scopes counts only some pods. The dry run shows whether it refuses this pod. */
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 
@@ -100,7 +100,7 @@ interface QuotaFacts {
   };
 }
 
-/** Checks the quotas, too: they may count Conversations, which the dry run does not send. Pure. */
+/** Reads quotas too: they may count Conversations, and the dry run creates none. Pure function. */
 export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
   const { namespace, quotas, dryRun } = facts;
   const { full } = roomIn(quotas, needsOf(dryRun.pod ?? dryRun.sent, dryRun.claim));
@@ -165,7 +165,7 @@ interface PodSecurityFacts {
   readonly errors: readonly CreateError[];
 }
 
-/** The Pod Security Standard that would admit the pod, by the API server's message. */
+/** The strictest Pod Security Standard that admits the pod, according to `serverMessage`. */
 const neededLevel = (serverMessage: string, level: string | undefined): string =>
   level === 'restricted' &&
   !/privileged|host(?:Path|Network|PID|IPC|Port)|capabilities .*add/i.test(serverMessage)
@@ -252,7 +252,7 @@ function remedyOf({ code }: CreateError, facts: AdmissionFacts): string {
   }
 }
 
-/** Other checks report their own findings of the same dry run. Pure. */
+/** Findings of the dry run, except those that other checks report. Pure function. */
 export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
   const { dryRun, namespace } = facts;
   const refused = dryRun.errors

@@ -85,7 +85,7 @@ export interface Scene extends Installation {
   readonly apiServer: () => Promise<ServerAnswer>;
   /** The template of the pods that checks create. Throws `NotTried` if no template can be read. */
   readonly template: () => Promise<SandboxTemplate>;
-  /** Throws `NotTried`, and errors of the API server that do not concern the pod. */
+  /** Throws `NotTried`, and every error of the API server that is no refusal of the pod. */
   readonly dryRun: () => Promise<DryRun>;
 }
 
@@ -105,7 +105,7 @@ export const withValue = (
 ): string =>
   `helm upgrade --install ${release} helm/conversation-operator -n ${releaseNamespace} --reset-then-reuse-values ${setting}`;
 
-/** Returns a function that calls `work` once, and returns the same promise later. */
+/** Returns a function that calls `work` once and returns the same promise on every call. */
 export function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => (result ??= work());

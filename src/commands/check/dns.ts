@@ -11,7 +11,7 @@ import {
   type Scene,
 } from './check.ts';
 
-/** A DNS name. `code` is that of the error of its resolution; undefined: the name was resolved. */
+/** A DNS name. `code` is the error code of its resolution; undefined if the name was resolved. */
 export interface Resolution {
   readonly name: string;
   readonly code: string | undefined;

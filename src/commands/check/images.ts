@@ -19,7 +19,7 @@ const pullMs = 90_000;
 
 export type ImageName = 'image' | 'defaultTemplate.image';
 
-/** State of the image of a pod's first container; undefined: not known yet. */
+/** State of the image of a pod's first container. */
 export type Pull =
   | { readonly kind: 'pulled' }
   | { readonly kind: 'failed'; readonly message: string }
@@ -31,7 +31,7 @@ const afterPull: ReadonlySet<string> = new Set([
   FailureCode.containerStartFailed,
 ]);
 
-/** State of the image, by the status of the pod alone. Pure. */
+/** State of the image according to the pod's status; undefined while unknown. Pure function. */
 export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | undefined {
   const [container] = pod.status?.containerStatuses ?? [];
   const { waiting } = container?.state ?? {};

@@ -191,7 +191,7 @@ export const installFindings = (
       });
     });
 
-/** The chart gives no right to read accounts. Those that the settings name count as existing. */
+/** The chart grants no right to read accounts, so accounts in the settings count as existing. */
 const namedAnyway =
   ({ areAccountsNamed }: Scene) =>
   (error: unknown): true => {
