@@ -104,7 +104,7 @@ function acpQuestionOf({
         name,
         kind: optionKind,
       })),
-    // Some agents put the command only in the title. `rawHash` is a hash of the call with secrets.
+    // Some agents put the command only in the title. `rawHash` hashes the call with its secrets.
     callHash: callHashOf([tool, title, input ?? null, rawHash ?? null]),
     calls: [{ tool, kind, input: input ?? undefined, words: title }],
     hidden: hidden ?? undefined,

@@ -58,7 +58,7 @@ export interface AgentInit {
 }
 
 export interface AgentCommand {
-  /** Program for /bin/sh, which may be dash. Has no secret: the agent stores it unencrypted. */
+  /** Program for /bin/sh (may be dash). It must have no secret: the agent stores it unencrypted. */
   readonly command: string;
   /** Absent: the working directory of the agent process. */
   readonly cwd?: string;
@@ -212,11 +212,11 @@ type AgentCall<Needs extends readonly unknown[], Result> = (
 export interface AgentClient {
   /** Resolves to `unreachable` if the agent does not answer. The call needs no key. */
   readonly probe: AgentCall<[], AgentState>;
-  /** Gives the agent its keys. Undefined: it has these keys, or the keys of its environment. */
+  /** Gives the agent its keys. Undefined: it already has these keys, or keys of its environment. */
   readonly initialise: AgentCall<[init: AgentInit], AgentIntroduction | undefined>;
   /** A non-zero exit code does not throw. An abort of the call does not stop the command. */
   readonly execute: AgentCall<[command: AgentCommand], AgentCommandResult>;
-  /** Writes a small file completely, and its parent folders. `path` is absolute in the sandbox. */
+  /** Writes a whole small file, and creates its parent folders. `path` is an absolute path. */
   readonly writeFile: AgentCall<[path: string, text: string], void>;
   /** The hooks that a repository configures; undefined if the repository has none. */
   readonly hookConfig: AgentCall<
@@ -239,7 +239,7 @@ export interface AgentClient {
     [ids: readonly string[]],
     readonly (AgentConversation | undefined)[]
   >;
-  /** Starts or continues a run, unless it runs or has finished. `busy`: the agent has too many. */
+  /** Starts or continues a run, unless it runs or is finished. Throws `busy` for too many runs. */
   readonly run: AgentCall<[id: string], void>;
   /** Kills the running tool call and pauses the run. Without a run, the call has no effect. */
   readonly interrupt: AgentCall<[id: string], void>;
@@ -259,7 +259,7 @@ export interface AgentClient {
     [id: string, after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined],
     readonly AgentUserMessage[]
   >;
-  /** Error of the last run. Undefined in status `error`: the agent was killed; call `run` then. */
+  /** Error of the last run. Undefined in status `error`: the agent was killed; call `run` again. */
   readonly lastError: AgentCall<[id: string], AgentFailure | undefined>;
   /**
    * Result of the agent's work since the last user message, with the whole last message of the
@@ -299,9 +299,7 @@ interface AgentProbe {
 
 /** Fields that the operator adds to the agent's container in the template. */
 export interface AgentContainer {
-  /**
-   * Overrides the template's environment. No value is secret, because readers of the pod see it.
-   */
+  /** Overrides the template's environment. Has no secret: readers of the pod see each value. */
   readonly env: readonly { readonly name: string; readonly value: string }[];
   /** Each probe applies only if the template's container does not have this probe. */
   readonly startupProbe: AgentProbe;
@@ -324,7 +322,7 @@ export interface AgentContainerOptions {
 
 /** Definition of a kind of agents. Each kind has a file and an entry in `kinds.ts`. */
 export interface AgentKindDefinition {
-  /** Port of an agent whose template names none. */
+  /** Port of an agent whose template names no port. */
   readonly defaultPort: number;
   /** Whether every agent of the kind repeats an open question after its container restarts. */
   readonly keepsQuestions: boolean;

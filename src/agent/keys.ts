@@ -104,7 +104,7 @@ export class SandboxKeys {
 
   /**
    * Session key that clients send to the gateway: a reference to the client's API key, and a MAC.
-   * It is valid as long as the API key, and until a rotation. Throws for an unknown `keyId`.
+   * It is valid while the API key is valid, until a rotation. Throws for an unknown `keyId`.
    */
   clientKey(
     sandboxUid: string,
@@ -177,7 +177,7 @@ export class SandboxKeys {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /** Whether a master key derives the candidate as notification key. Compares in constant time. */
+  /** Whether the candidate is the key under any master key. The comparison takes constant time. */
   acceptsNotificationKey(candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }
@@ -236,7 +236,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'git', keyId);
   }
 
-  /** Whether a master key derives the candidate as `gitToken`. Compares in constant time. */
+  /** Whether the candidate is a `gitToken` under any master key. Compares in constant time. */
   acceptsGitToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
@@ -246,7 +246,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'tools', keyId);
   }
 
-  /** Whether a master key derives the candidate as `toolsToken`. Compares in constant time. */
+  /** Whether the candidate is a `toolsToken` under any master key. Compares in constant time. */
   acceptsToolsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.toolsToken(sandboxUid, keyId));
   }
@@ -260,7 +260,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secrets', keyId);
   }
 
-  /** Whether a master key derives the candidate as `secretsToken`. Compares in constant time. */
+  /** Whether the candidate is a `secretsToken` under any master key. Compares in constant time. */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
   }

@@ -89,7 +89,7 @@ export const createAgentClient = (): ClientOfKinds =>
     new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])),
   );
 
-/** Kind in the sandbox's status. Before the first pod, the kind in the template. */
+/** Kind of the agent in the sandbox's status; before the first pod, the kind in the template. */
 export const agentKindOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,
@@ -100,7 +100,7 @@ export const keepsQuestions = (
   { keepsQuestions: isReported = false }: Pick<AgentConversation, 'keepsQuestions'>,
 ): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
-/** Name of the `acp` agent, first from the status. Undefined: the template has a command. */
+/** Name of the `acp` agent from the status, else the template. Undefined: a command replaces it. */
 export const agentNameOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,

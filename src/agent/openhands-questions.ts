@@ -141,7 +141,7 @@ export function questionOf(recent: RecentActions): AgentQuestion | undefined {
   };
 }
 
-/** Id of a question that a resource can store, whatever id the agent gives its action. */
+/** Question id that a resource can store, whatever id the agent gives to the action. */
 const questionIdOf = (actionId: string, callHash: string): string =>
   `${storableId(actionId)}.${callHash.slice(0, 12)}`;
 const storableId = (actionId: string): string =>

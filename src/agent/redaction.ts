@@ -25,7 +25,7 @@ export interface NamedSecret {
   readonly value: string;
 }
 
-/** Parts of secrets that are long enough to hide. A line has its secret's name and a number. */
+/** Parts of secrets that are long enough to hide. The name of a line ends in its line number. */
 export function hidableSecrets(secrets: readonly NamedSecret[]): readonly NamedSecret[] {
   const named = secrets.flatMap(({ name, value }) => {
     const parts = hidable([value]);

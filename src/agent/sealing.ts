@@ -20,7 +20,7 @@ export type SealContext =
 export interface Sealing {
   /** Encrypts a text under the current master key. The text has to be well-formed Unicode. */
   seal(text: string, context: SealContext): string;
-  /** Returns the text. Undefined: `sealed`, `context` or the master key is wrong. Never throws. */
+  /** Decrypts `sealed`. Undefined: `sealed`, `context` or the master key is wrong. Never throws. */
   open(sealed: string, context: SealContext): string | undefined;
   /** Whether the text names the current master key. `open` may still fail. */
   isCurrent(sealed: string): boolean;

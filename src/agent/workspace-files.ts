@@ -166,7 +166,7 @@ export class WorkspaceFiles {
     }
   }
 
-  /** The changes in a folder against the base of its repository; empty without a repository. */
+  /** The changes in a folder since the base of its repository; empty without a repository. */
   async changes(
     endpoint: AgentEndpoint,
     path: string,

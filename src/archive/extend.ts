@@ -44,12 +44,11 @@ export interface Extension {
 }
 
 /**
- * Adds the new events of the agent to the archive after those of `head`. The caller then replaces
- * the stored name of the head: until then, no reader sees the new events, and only one of two
- * concurrent writers can replace it. A late write does no harm: objects of a stored head never
- * change.
+ * Adds the new events of the agent to the archive after those of `head`. No reader sees these
+ * events until the caller replaces the stored name of the head. Only one of two concurrent writers
+ * can do so. Objects of a stored head never change, so a late write does no harm.
  *
- * Throws `StoreError`, `ArchiveError` and the errors of the source. A repeated call adds the same
+ * Throws `StoreError`, `ArchiveError` and errors of the source. A repeated call adds the same
  * events.
  */
 export async function extendArchive(
@@ -85,9 +84,8 @@ const maxEmptyPages = 10;
 
 /**
  * Reads the pages of the agent's log after the archived events. `changed`: the page does not begin
- * with the event that the request names, because the agent's volume was replaced between two
- * requests. The agent then sends its first page, and the next call of `extendArchive` reads the new
- * log.
+ * with the requested event, because the agent's volume was replaced after the previous request. The
+ * agent then sends its first page, and the next call of `extendArchive` reads the new log.
  */
 async function* newPages(
   archive: OpenArchive,

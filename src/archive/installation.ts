@@ -26,11 +26,11 @@ export type ArchiveWriter =
       /** Undefined if the writer did not know the UID. Earlier releases did not store the UID. */
       readonly namespaceUid: string | undefined;
     }
-  /** The newest head is unreadable, the folder of heads has no valid name, or no object exists. */
+  /** The newest head is unreadable, the folder of heads has no valid head, or no object exists. */
   | { readonly kind: 'unreadable' }
   /**
    * The archive has segments but no head, so nobody can read the archive. Writers store a head
-   * before segments. A deletion has therefore left these segments, or a delayed write followed it.
+   * before segments. A deletion has therefore left these segments, or a late write has added them.
    */
   | { readonly kind: 'headless' };
 

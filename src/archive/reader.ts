@@ -255,7 +255,7 @@ const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
 /** The filter may contain the module before the name of the kind, with dots. */
 const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
 
-/** Tests unparsed JSON. JSON of a matching event contains the kind, or an escape with `\u`. */
+/** Returns a quick test. JSON of a matching event contains the kind, or an escape with `\u`. */
 function candidatesOf(filter: HistoryFilter): (json: Buffer) => boolean {
   const kind = kindOf(filter);
   if (kind === undefined || !/^\w+$/.test(kind)) return () => true;

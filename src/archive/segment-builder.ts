@@ -123,7 +123,7 @@ export class SegmentBuilder {
     this.#open = { position: start, lines: [], raw: 0 };
   }
 
-  /** Continues a tail. Its last frame may get more events. Throws `ArchiveError` for damage. */
+  /** Continues a tail, and may fill its last frame. Throws `ArchiveError` for a damaged tail. */
   static of(
     codec: Codec,
     address: ArchiveAddress,

@@ -13,8 +13,9 @@ import type { ArchiveObjects } from './open-archive.ts';
 
 /**
  * Returns the newest state of an archive in the store. Call this function only if the head in the
- * status of the Conversation does not exist, for example after a restore of the cluster. The store
- * may otherwise have a newer head that no status names yet. Undefined: there is no state.
+ * status of the Conversation does not exist, for example after a restore of the cluster. If that
+ * head exists, the store may have a newer head that no status names yet. Undefined: there is no
+ * state.
  *
  * Ignores heads without events, and archives from before `expiredTime`
  * (`status.archive.expiredTime`), whose deletion may be incomplete. Throws `StoreError`. Throws
@@ -40,9 +41,7 @@ export async function newestState(
   return undefined;
 }
 
-/**
- * Whether a head was written after the last expiry: its `salt` is then not before `expiredTime`.
- */
+/** Whether a head was written after the last expiry: its `salt` is not before `expiredTime`. */
 async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,

@@ -26,8 +26,7 @@ const ofOneFile: ReadonlySet<unknown> = new Set(['refused', 'not-found', 'malfor
 /**
  * Takes a snapshot of a folder through the agent. The snapshot omits each file or list that the
  * agent can not show. After a call without an answer, no more diffs are read. `filesTruncated` and
- * `diffsTruncated` report omissions. Throws `AgentError` if the agent answers no call or the caller
- * aborts.
+ * `diffsTruncated` report omissions. Throws `AgentError` if no call is answered, or for an abort.
  */
 export async function takeSnapshot(
   files: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'>,
@@ -104,7 +103,7 @@ function fitting<T>(
 
 /**
  * Reads the diffs of changes within the limits, in the order of the changes, with `maxCalls` calls
- * at a time. No call starts after the bytes are used up or the agent has not answered.
+ * at a time. No call starts once the bytes are used up or the agent has failed to answer.
  */
 async function readDiffs(
   changes: readonly GitChange[],

@@ -32,8 +32,7 @@ export interface Verified {
 
 /**
  * Checks the next event of an archive. Returns its fault: an earlier event is missing, the id is
- * repeated, or the JSON has another id. Undefined: there is no fault. Adds the id to
- * `expected.ids`.
+ * repeated, or the JSON has another id. Undefined: no fault. Adds the id to `expected.ids`.
  */
 export function faultOf(
   { id, position, json }: HistoryEvent,

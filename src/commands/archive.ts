@@ -98,8 +98,8 @@ export async function stateOf(
 }
 
 /**
- * Like `stateOf`, but the newest head replaces a head that does not exist, as after a restore of
- * the cluster. Throws `StoreError`, and `ArchiveError` if the newest head can not be read.
+ * Like `stateOf`, but the newest head replaces a head that does not exist, for example after a
+ * restore of the cluster. Throws `StoreError`, and `ArchiveError` if the newest head is unreadable.
  */
 export async function presentStateOf(
   access: ArchiveAccess,

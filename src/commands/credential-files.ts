@@ -64,7 +64,7 @@ export class CredentialFiles {
     this.#options = options;
   }
 
-  /** Names of files, without the mount's `..data`. Throws `CommandError` if it is unreadable. */
+  /** Names of files, without the mount's `..data`. Throws `CommandError` if the read fails. */
   list(): readonly string[] {
     const { folder, setting } = this.#options;
     try {

@@ -122,7 +122,7 @@ export function localService(folder: DataFolder): LocalService | undefined {
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
-/** The API key that the first start created; undefined if it has none or a user has revoked it. */
+/** The API key that the first start created; undefined if no key is stored or a user revoked it. */
 export async function storedFirstKey(
   client: KubeClient,
   folder: DataFolder,

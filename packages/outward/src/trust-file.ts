@@ -11,7 +11,7 @@ export interface TrustFileOptions {
 }
 
 export interface Trust {
-  /** CAs for new connections: another object after each change. Undefined: only Node's CAs. */
+  /** CAs for new connections. Every change of them gives a new object. Undefined: Node's CAs. */
   current(): SecureContext | undefined;
 }
 

@@ -67,7 +67,7 @@ interface Full {
   readonly isTooSmall: boolean;
 }
 
-/** A quota with scopes counts only some pods. The dry run shows whether it refuses this pod. */
+/** Quotas with scopes count only some pods. The dry run shows whether they refuse this pod. */
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 

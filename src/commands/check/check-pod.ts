@@ -73,7 +73,7 @@ export function checkPod(options: CheckPodOptions) {
   };
 }
 
-/** Polls a pod until `decide` returns a value or `forMs` ends. `NotTried`: the pod is deleted. */
+/** Polls a pod until `decide` returns a value or `forMs` ends. Throws `NotTried` if it is gone. */
 export async function observePod<T>(
   { client, clock, pollMs, namespace }: Scene,
   name: string,

@@ -50,7 +50,7 @@ export interface Installation {
 /** Images that the checks pull. Undefined: no option or setting names the image. */
 export interface Images {
   readonly operator: string | undefined;
-  /** Whether this process runs in a pod with the operator's image, which a node has pulled then. */
+  /** Whether this process runs in a pod with the operator's image, so that a node has pulled it. */
   readonly runsOperator: boolean;
   readonly agent: string | undefined;
   /** Secrets in the sandboxes' namespace for the registry of the operator's image. */
@@ -170,7 +170,7 @@ export class NotTried extends Error {
   override readonly name = 'NotTried';
 }
 
-/** Reason for all checks that need this namespace. */
+/** Reason why checks that need this namespace are not tried. */
 export const noNamespace = (namespace: string): string => `there is no namespace ${namespace}`;
 
 export const errorOf = (

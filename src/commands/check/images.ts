@@ -35,7 +35,7 @@ const afterPull: ReadonlySet<string> = new Set([
 export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | undefined {
   const [container] = pod.status?.containerStatuses ?? [];
   const { waiting } = container?.state ?? {};
-  // The operator uses `podFailure` too, because reasons differ between versions of the kubelet.
+  // `podFailure`, as in the operator, handles the different reasons of kubelet versions.
   const failure = podFailure(pod as Pod);
   if (failure?.code === FailureCode.imagePullFailed)
     return { kind: 'failed', message: waiting?.message ?? waiting?.reason ?? failure.message };

@@ -34,7 +34,7 @@ interface StorageFacts extends Installation {
 
 const breaks = 'The volume of every sandbox stays unbound, and starts end in VolumeNotBound.';
 
-/** Names one exact cause. The operator names all, as it may not read StorageClasses. Pure. */
+/** Finds the exact cause. The operator reports all causes: it may not read StorageClasses. Pure. */
 export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
   const { wanted, classes } = facts;
   const names = classes.map(({ metadata }) => metadata.name);
