@@ -120,7 +120,7 @@ export interface AgentSecret {
 export interface NewAgentConversation {
   /** A UUID, with or without dashes. */
   readonly id: string;
-  /** UID of the Conversation. The client rejects an agent's conversation with another UID. */
+  /** UID of the Conversation. The client throws if the agent's conversation has another UID. */
   readonly uid?: string | undefined;
   readonly workingDir: string;
   readonly message?: AgentMessage | undefined;

@@ -47,7 +47,7 @@ interface ClientKey {
  */
 export class SandboxKeys {
   #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
-  /** Keys by master key id, then sandbox UID. Nested maps are faster than concatenated keys. */
+  /** Keys by the master key's id and the sandbox's UID. Nested maps are faster than joined keys. */
   readonly #sessionKeys = new Map<string, Map<string, string>>();
   /** Session keys by the UID of the API key and the UID of the sandbox. */
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
@@ -152,8 +152,8 @@ export class SandboxKeys {
 
   /**
    * Returns a MAC for each master key, over the secrets in a request that starts a conversation;
-   * the first is under the current key. A MAC reveals no secret, and needs a master key. During a
-   * rotation, the others match requests that were stored under an earlier master key.
+   * the first is under the current key. A MAC reveals no secret, and nobody can compute it without
+   * a master key. During a rotation, the others match requests stored under earlier keys.
    */
   startSecretsMacs(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -167,7 +167,7 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secret', keyId);
   }
 
-  /** Key for `initialise` only: the agent's shell can read this key in the pod's environment. */
+  /** Key for `initialise` only, because the agent's shell can read it in the pod's environment. */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
@@ -177,7 +177,7 @@ export class SandboxKeys {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /** Whether the candidate is the key under any master key. The comparison takes constant time. */
+  /** Whether the candidate is a `notificationKey` of any master key. Compares in constant time. */
   acceptsNotificationKey(candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }

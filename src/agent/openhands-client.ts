@@ -108,7 +108,7 @@ export class OpenHandsClient implements AgentClient {
       const { body } = await this.api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
-        // A second request does no harm: the session key shows whether the agent has these keys.
+        // The agent refuses a second request. The client then checks the session key.
         repeatable: true,
         headers: { 'x-init-api-key': init.bootstrapKey },
         // Unlike all other paths, this one rejects unknown fields.

@@ -323,7 +323,7 @@ function assertSameUid(
   }
 }
 
-/** Compares times of the agent's clock. An unknown time counts as old: no caller waits forever. */
+/** Compares times of the agent's clock. An unknown time counts as old, so nobody waits forever. */
 function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): boolean {
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;

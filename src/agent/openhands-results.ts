@@ -80,7 +80,7 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
     .trim();
 }
 
-/** Beginning of the error that agents report for a call which a pause has interrupted. */
+/** Beginning of the error that agents report for a tool call that a pause interrupted. */
 const interrupted = 'Tool call interrupted before completion.';
 
 function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {

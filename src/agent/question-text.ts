@@ -224,7 +224,7 @@ class Renderer {
     ];
   }
 
-  /** The call on one line. For a command: its text, and only the names of the other arguments. */
+  /** Renders a call on one line. A command shows its text, and only names of other arguments. */
   title({ tool = 'tool', kind, input: given, words }: AskedCall): string {
     const input = withoutDefaults(given);
     if (typeof input === 'string') return this.line(input);
@@ -313,6 +313,6 @@ function headAndTail(text: string, maxLength: number, { isPart = false } = {}): 
   return `${first}\n${mark}\n${last}`;
 }
 
-/** Removes halves of surrogate pairs at both ends, where `slice` may leave them. */
+/** Removes halves of surrogate pairs, which `slice` may leave, from both ends. */
 const wholeCharacters = (text: string): string =>
   text.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, '');

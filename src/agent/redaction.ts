@@ -5,7 +5,7 @@ const minSecretLength = 6;
 /** Minimum characters of a line to hide. */
 const minLineLength = 8;
 
-/** Each secret, and each long line of a secret, because programs print a text line by line. */
+/** Returns all secrets and their long lines, because programs print a text line by line. */
 export const secretParts = (secrets: readonly string[]): readonly string[] => [
   ...secrets,
   ...secrets.flatMap((secret) => {

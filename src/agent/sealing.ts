@@ -22,7 +22,7 @@ export interface Sealing {
   seal(text: string, context: SealContext): string;
   /** Decrypts `sealed`. Undefined: `sealed`, `context` or the master key is wrong. Never throws. */
   open(sealed: string, context: SealContext): string | undefined;
-  /** Whether the text names the current master key. `open` may still fail. */
+  /** Whether `sealed` contains the id of the current master key. `open` may still fail. */
   isCurrent(sealed: string): boolean;
 }
 
@@ -46,7 +46,7 @@ function bytesOf(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** Each call uses the master keys that `keys` has at that time. */
+/** Each call uses the master keys that `keys` contains at the time of the call. */
 export const sealingUnder = (
   keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>,
   random: (bytes: number) => Buffer = randomBytes,

@@ -78,7 +78,7 @@ function pageOf(text: Buffer, limit: number): SourcePage {
   return { events, invalid: page.items.length - events.length, next: page.next };
 }
 
-/** Page of one event that is too large. The id of the page is the id of the event. */
+/** Page for one event that is too large. The page id `from` is also the id of the event. */
 function omittedPage(from: string, end: string, bytes: number): SourcePage {
   const next = /"next_page_id"\s*:\s*"([^"\\]{1,128})"\s*\}\s*$/.exec(end)?.[1];
   const event: AgentEvent = omittedEvent(from, bytes);

@@ -156,7 +156,7 @@ class Growth {
     return this.#added;
   }
 
-  /** Whether the stored bytes, without the open frame of the last segment, reach `maxBytes`. */
+  /** Whether the stored bytes, without the last frame, which may still grow, reach `maxBytes`. */
   reaches(maxBytes: number): boolean {
     return this.#builder.reaches(
       maxBytes - storedBytesOf({ ...this.#manifest, segments: this.#segments }),
@@ -222,7 +222,7 @@ class Growth {
   }
 }
 
-/** Maximum pages that are read backwards. The archive never gets older unknown events. */
+/** Maximum pages that are read backwards. Unknown events on older pages are never archived. */
 const maxPages = 100;
 
 /**

@@ -8,7 +8,7 @@ import { isHeadless, newestHead } from './stored-archives.ts';
 export interface Installation {
   /** Id of a master key. */
   readonly keyId: string;
-  /** UID of the Namespace. A cloned cluster may have the same master keys, names and store. */
+  /** UID of the Namespace. A cloned cluster may have the original's keys, names and store. */
   readonly namespaceUid: string;
 }
 
@@ -67,7 +67,7 @@ const isInvalid = (error: unknown): boolean =>
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
 
-/** Pure. Without `here.namespaceUid`, which RBAC may hide, no archive counts as `own`. */
+/** No archive counts as `own` without `here.namespaceUid`, which RBAC may hide. Pure function. */
 export function originOf(
   writer: ArchiveWriter,
   here: { readonly keys: Pick<SandboxKeys, 'knows'>; readonly namespaceUid: string | undefined },

@@ -293,7 +293,7 @@ const isWithin = (segment: Segment, { from, before }: HistoryFilter): boolean =>
     (from === undefined || segment.from >= from) &&
     (before === undefined || segment.to < before));
 
-/** Number of matching events. Only segments whose number is not in the head are read. */
+/** Number of matching events. Reads a segment only if the head does not contain its number. */
 async function countOf(
   archive: OpenArchive,
   filter: HistoryFilter,

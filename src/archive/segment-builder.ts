@@ -5,7 +5,7 @@ import type { Codec } from './codec.ts';
 import type { Segment } from './manifest.ts';
 import { folded, wordsOf } from './text-fold.ts';
 
-/** Maximum characters of a list. A segment with more words, such as base64, gets no list. */
+/** Maximum characters of a `WordList`. A segment with more words, such as base64, has no list. */
 const maxLength = 256 * 1024;
 
 /**
@@ -186,7 +186,7 @@ export class SegmentBuilder {
 
   /**
    * Whether the tail that this builder continues has an event with this id. The caller knows the
-   * ids of events that it adds. Unpacks each frame at most once, as an agent can choose equal
+   * ids that it adds. Unpacks each frame at most once, as agents can choose ids with equal
    * checksums.
    */
   has(id: string): boolean {

@@ -54,7 +54,7 @@ async function isPresent(
   return salt >= expiredTime;
 }
 
-/** Names of the objects of one kind, in ascending order, without those at position 0. */
+/** Names of the objects of one kind, in ascending order, without position 0 and invalid names. */
 async function namesOf(
   { store }: ArchiveObjects,
   address: ArchiveAddress,
@@ -100,7 +100,7 @@ export async function newestHead(
   return newest;
 }
 
-/** Names of the folders of a namespace: the UIDs of archives, and any other folder. */
+/** Names of all folders of a namespace. Other programs may have created some of these folders. */
 export async function* archivesOf(
   store: Listing,
   namespace: string,

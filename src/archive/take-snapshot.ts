@@ -81,7 +81,7 @@ async function shown<T>(answer: Promise<T>): Promise<T | undefined> {
 const pathOf = (workingDir: string, { path }: GitChange): string =>
   `${workingDir.replace(/\/$/, '')}/${path}`;
 
-/** Bytes of a JSON value with the comma or colon behind it. */
+/** Bytes of a JSON value and of the comma or colon after it. */
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value)) + 1;
 
 /** The first items, as many as both limits allow. */

@@ -19,7 +19,7 @@ export const wordsOf = (text: string): readonly string[] => text.match(word) ?? 
 
 /** Text to search for, regardless of case and kind of white space. */
 export interface TextQuery {
-  /** Result of `folded` and `inOneLine`. */
+  /** The wanted text after `inOneLine` and `folded`. */
   readonly text: string;
   /** Words of `text`. A matching text contains each word, perhaps within a longer word. */
   readonly words: readonly string[];

@@ -182,7 +182,7 @@ async function namespaceUidOf(client: KubeClient, namespace: string): Promise<st
   }
 }
 
-/** Throws if no archive belongs to a Conversation here: the store may be another cluster's. */
+/** Throws if no archive has a Conversation here, as the store may belong to another cluster. */
 export function refuseForeign(archives: readonly Archive[], namespace: string): void {
   const stored = archives.filter(({ isStored }) => isStored);
   if (stored.length === 0 || stored.some(({ conversation }) => conversation !== undefined)) return;

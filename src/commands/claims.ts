@@ -113,7 +113,7 @@ const rowOf = (each: ListedClaim): readonly string[] => [
 ];
 
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  // Claims are read first. A sandbox is older than its claim, so each claim finds its sandbox.
+  // Claims are read first: a sandbox exists before its claim, so the later list contains it.
   const { items } = await client.list(persistentVolumeClaims, {
     namespace,
     labelSelector: managedBySelector,

@@ -29,7 +29,7 @@ const quotaCodes: ReadonlySet<string> = new Set([
 
 type Needs = ReadonlyMap<string, number>;
 
-/** Usage of one conversation and its sandbox, by the resource names of a ResourceQuota. */
+/** Resources that one conversation and its sandbox use, by their names in a ResourceQuota. */
 export function needsOf(
   pod: Pick<Pod, 'spec'>,
   claim: Pick<PersistentVolumeClaim, 'spec'> | undefined,
@@ -71,7 +71,7 @@ interface Full {
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 
-/** Number of further sandboxes within the quotas, and the resources that are full. */
+/** Number of sandboxes for which the quotas have room, and the resources that have no room. */
 export function roomIn(
   quotas: readonly ResourceQuota[],
   needs: Needs,
@@ -223,7 +223,7 @@ const containersOf = ({ spec }: DryRun['sent']): readonly string[] =>
 const webhooks =
   'kubectl get mutatingwebhookconfigurations -o custom-columns=NAME:.metadata.name,NAMESPACES:.webhooks[*].namespaceSelector';
 
-/** Values of the chart that keep a service mesh from the pods, by the names of its containers. */
+/** Chart values that keep a service mesh from the pods, by the names of the mesh's containers. */
 const meshValues: readonly (readonly [RegExp, string])[] = [
   [/^istio-/, "--set-string 'defaultTemplate.podLabels.sidecar\\.istio\\.io/inject=false'"],
   [/^linkerd-/, "--set-string 'defaultTemplate.podAnnotations.linkerd\\.io/inject=disabled'"],

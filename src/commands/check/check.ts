@@ -136,7 +136,7 @@ const ClusterCode = {
 export const FindingCode = { ...FailureCode, ...ClusterCode } as const;
 export type FindingCode = (typeof FindingCode)[keyof typeof FindingCode];
 
-/** `error`: the product does not work. `warning`: the product works with the loss in `breaks`. */
+/** `error`: the product does not work. `warning`: it works, except for what `breaks` states. */
 type Severity = 'error' | 'warning';
 
 /** Result of a check. Functions with names that end in `Findings` are pure. */

@@ -122,7 +122,7 @@ export class TemporaryObjects {
     return deleted;
   }
 
-  /** Deletes all objects of this run. Returns a message for each that may be left. */
+  /** Deletes all objects of this run. Returns a message for each object that may still exist. */
   async close(): Promise<readonly string[]> {
     const { namespace, run } = this.#options;
     const selector = `${checkLabel}=${run}`;

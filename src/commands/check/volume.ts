@@ -34,7 +34,9 @@ interface StorageFacts extends Installation {
 
 const breaks = 'The volume of every sandbox stays unbound, and starts end in VolumeNotBound.';
 
-/** Finds the exact cause. The operator reports all causes: it may not read StorageClasses. Pure. */
+/**
+ * Finds the exact cause. The operator lists all causes, as it may not read StorageClasses. Pure.
+ */
 export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
   const { wanted, classes } = facts;
   const names = classes.map(({ metadata }) => metadata.name);
@@ -101,7 +103,7 @@ export const storageClassCheck: Check = {
   },
 };
 
-/** Maximum time until a claim is bound. Provisioners of clouds take some ten seconds. */
+/** Maximum time until a claim is bound. Provisioners of clouds may take more than ten seconds. */
 const bindMs = 60_000;
 /** Size of the claim. Some provisioners refuse smaller volumes. */
 const claimSize = '1Gi';
