@@ -57,7 +57,9 @@ const probeTimeoutMs = 3000;
 /** Maximum bytes of a probe's answer. The operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
-/** Maximum bytes of a conversation: 7000 model calls of 265 bytes. Many agents answer together. */
+/**
+ * Maximum bytes of a conversation: 7000 model calls of 265 bytes. Many may be in memory at once.
+ */
 const maxConversationBytes = 2 * 1024 * 1024;
 /** Maximum characters of the display name that an agent reports. */
 const maxTitleLength = 64;

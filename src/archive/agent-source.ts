@@ -86,7 +86,7 @@ function omittedPage(from: string, end: string, bytes: number): SourcePage {
 }
 
 interface Answer {
-  /** UTF-8; undefined if the answer is larger than the maximum. */
+  /** Body in UTF-8; undefined if the answer is larger than the maximum. */
   readonly text: Buffer | undefined;
   readonly end: string;
   readonly bytes: number;

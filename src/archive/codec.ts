@@ -35,7 +35,7 @@ const maxKeys = 1000;
 const compression = {
   params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
 };
-/** Versions of zstd compress the same text to different lengths. */
+/** Different versions of zstd compress the same text to different lengths. */
 const zstdVersion = process.versions['zstd'] ?? '';
 
 /** Each archive has its own derived key, so that random nonces do not repeat under one key. */

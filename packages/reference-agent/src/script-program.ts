@@ -65,7 +65,7 @@ function blockOf({
   return shell === undefined || code.trim() === '' ? [] : [{ shell, code }];
 }
 
-/** Whether a line closes the fence: it has only the fence's character, at least as often. */
+/** Whether a line closes a fence: it consists of the fence's characters, at least as many. */
 function closes(line: string, fence: string): boolean {
   const text = line.trim();
   return (

@@ -43,7 +43,7 @@ export interface Installation {
   readonly releaseNamespace: string;
   /** `namespace/name` of the service accounts. */
   readonly accounts: Readonly<Record<'operator' | 'gateway', string>>;
-  /** Whether settings name the accounts. Otherwise they are the names that the chart generates. */
+  /** Whether settings name the accounts. Otherwise, the chart generates the names in `accounts`. */
   readonly areAccountsNamed: boolean;
 }
 
@@ -53,7 +53,7 @@ export interface Images {
   /** Whether this process runs in a pod with the operator's image, so that a node has pulled it. */
   readonly runsOperator: boolean;
   readonly agent: string | undefined;
-  /** Secrets in the sandboxes' namespace for the registry of the operator's image. */
+  /** Pull secrets for the operator's image, in the namespace of the sandboxes. */
   readonly pullSecrets: readonly string[];
   readonly architectures: readonly string[];
 }

@@ -34,13 +34,13 @@ const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object:
   return { ...object, metadata };
 };
 
-/** Pod and claim of a sandbox of the template, as the operator creates them. */
+/** The pod and the claim that the operator creates for a sandbox of the template. */
 export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutward) => ({
   pod: ownerless(buildPod(specimenOf(template), template, { bootstrapKey: 'dry-run', outward })),
   claim: ownerless(buildClaim(specimenOf(template), template)),
 });
 
-/** Sends pod and claim with `dryRun`. Throws `NotTried` for missing rights or namespace. */
+/** Sends pod and claim as a dry run. Throws `NotTried` without the right or the namespace. */
 export async function dryRunOf(
   client: KubeClient,
   { template, outward }: { readonly template: SandboxTemplate; readonly outward: SandboxOutward },
