@@ -5,13 +5,13 @@ export type GitHosts = Readonly<Record<string, string>>;
 export interface GitCredential {
   /** Value of the HTTP header `Authorization` of git requests. A secret. */
   readonly authorization: string;
-  /** The password or token alone, which opens the API of the host. A secret. */
+  /** The password or token without the user name, for the API of the host. A secret. */
   readonly token: string | undefined;
   /** Name of the credential for people who manage it. Not a secret. */
   readonly name: string;
   /**
-   * Identifies a credential whose secret is renewed with the same access. Not a secret. If absent,
-   * the secret identifies the credential.
+   * Identifies a credential, even after a renewal of its secret that does not change its access.
+   * Not a secret. If absent, the secret identifies the credential.
    */
   readonly identity?: string;
   /** Call this after a 401, so that the source can renew a token revoked before its expiry. */

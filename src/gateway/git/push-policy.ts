@@ -37,7 +37,7 @@ export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branc
 export const pushableBranches = ({ branches }: Pick<PushPolicy, 'branches'>): string =>
   branches.length === 0 ? 'no branch' : `only branches like ${branches.join(' or ')}`;
 
-/** The reasons why references may not be pushed, by reference, as git shows them. Pure. */
+/** The reasons why references may not be pushed, as git shows them. The keys are references. */
 export function pushRefusals(
   commands: readonly RefCommand[],
   { policy, defaultBranch }: PushedTo,

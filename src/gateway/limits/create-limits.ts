@@ -88,7 +88,7 @@ interface FairClientOptions {
   readonly client: KubeClient;
   /** Owner of a call's request; undefined for the gateway's own calls, which never wait. */
   readonly owner: () => string | undefined;
-  /** Size of a stored conversation in bytes; 0 where that is unknown. */
+  /** Size of a stored conversation in bytes; 0 if the size is unknown. */
   readonly bytesOf: (conversationName: string) => number;
   readonly rateLimits: Pick<RateLimits, 'read' | 'written'>;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
@@ -96,7 +96,7 @@ interface FairClientOptions {
   readonly places: Shares;
 }
 
-/** Bytes of an object for which its call takes one more permit, because such calls last longer. */
+/** Object bytes that cost a call one more permit, because calls for large objects last longer. */
 const bytesPerPlace = 256 * 1024;
 /** Maximum permits of one call. */
 const maxPlaces = 6;

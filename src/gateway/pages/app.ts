@@ -25,7 +25,7 @@ interface WebFiles {
   readonly parts: ReadonlyMap<string, WebScript>;
 }
 
-/** Returns the built files; undefined where the pages were not built. */
+/** Returns the built files; undefined if the pages were not built. */
 type WebFilesReader = () => WebFiles | undefined;
 
 /** Reads the files that `build.ts` builds from `src/web` at the first call, and caches them. */
@@ -122,7 +122,7 @@ const policyOf = (files: WebFiles): string =>
       .map(({ integrity }) => `'${integrity}'`)
       .join(' ')}`,
     `style-src ${hashOf(files.style)}`,
-    // The Trusted Types policy also limits the URLs of workers.
+    // The Trusted Types policy limits the URLs of workers further.
     "worker-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data: blob:",
@@ -145,7 +145,7 @@ function partsText({ parts }: WebFiles): string {
   return escapeHtml(JSON.stringify(Object.fromEntries(files)));
 }
 
-/** The HTML document. The script shows links to the web UI where `data-has-ui` is set. */
+/** The HTML document. The script links to the web UI if the attribute `data-has-ui` is set. */
 const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): string =>
   [
     '<!doctype html>',
@@ -201,7 +201,7 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
   );
 }
 
-/** The scripts of the app. The OpenAPI document omits them: only the pages know their names. */
+/** The scripts of the app. The OpenAPI document omits them, because their names contain hashes. */
 export const appScript = (files: WebFilesReader): Route =>
   getOpen(`${scriptFolder}/{file}`, 'pageScript', {
     summary: 'A script of the pages, whose name has its hash; their icon and manifest',

@@ -63,7 +63,7 @@ export interface PageRequest<T> {
   readonly limit: number;
   /** The last position of the previous page. The item at that position may have been deleted. */
   readonly after?: Position | undefined;
-  /** Absent where every item matches. */
+  /** Absent if every item matches. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
 

@@ -28,7 +28,7 @@ export class PullRequestRecords {
     this.#options = options;
   }
 
-  /** The conversation in the API server. Throws `not-found` where it has another UID. */
+  /** The conversation in the API server. Throws `not-found` if it has another UID. */
   async stored({ metadata: { namespace, name, uid } }: CachedConversation): Promise<Conversation> {
     const stored = await this.#options.client.get(conversations, namespace, name);
     if (stored.metadata.uid !== uid) throw notFound('conversation');

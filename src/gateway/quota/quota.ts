@@ -19,7 +19,7 @@ import {
   conversationReferencesOf,
 } from '../../resources/sandbox-owner-references.ts';
 
-/** Number of starts that need a sandbox of their own, and have none yet. */
+/** Number of starts that need a sandbox for themselves, and have none yet. */
 function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
   const made = new Set(
     sandboxes.map((sandbox) => `${sandbox.spec.owner}/${madeForReferenceOf(sandbox)?.uid ?? ''}`),
@@ -41,7 +41,7 @@ const slotsInUse = (holdings: Holdings): number =>
   holdings.sandboxes.filter((sandbox) => !isWarmSandbox(sandbox) && usesSlot(sandbox)).length +
   startsWithoutSandbox(holdings);
 
-/** The conversations of each sandbox: those inside, and those that its owner references name. */
+/** The conversations that are in each sandbox, and those that its owner references name. */
 export function conversationsIn({
   conversations,
   sandboxes,
@@ -147,7 +147,7 @@ export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
   }),
 ];
 
-/** Throws 429 if the cache shows a full Reject quota. The operator checks every start again. */
+/** Throws 429 if a quota with the policy Reject is full in the cache. The operator checks again. */
 export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {
   const refusal = refusalOf(lookup, owner);
   if (refusal === undefined) return;
