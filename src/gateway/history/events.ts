@@ -72,7 +72,7 @@ interface EventNeeds {
 }
 
 /**
- * The events of a conversation. The gateway forwards them from the agent while it runs, and
+ * The events of a conversation. The gateway forwards them from the agent while the agent runs, and
  * otherwise reads them from the archive. Both sources have the same order and the same pages.
  */
 export function eventRoutes(needs: EventNeeds): readonly Route[] {
@@ -241,8 +241,7 @@ const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
 /**
  * Converts the time of a query to the form in which an agent compares it with its events, so that
  * the archive finds the same events: the text of Python's `isoformat` in UTC, without a zone. All
- * agents use UTC, and drop digits after the microseconds. A plus sign in `text` may have become a
- * space.
+ * agents use UTC, and drop digits after the microseconds. A plus sign may have become a space.
  * @param text A text that `timeText` accepts.
  */
 export function archiveTime(text: string): string {

@@ -122,10 +122,7 @@ export class StartTextReader {
     this.#places = places;
   }
 
-  /**
-   * The texts; undefined if the conversation is deleted. Throws `overloaded` and errors of the
-   * read.
-   */
+  /** The texts; undefined: the conversation is deleted. Throws `overloaded` and read errors. */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);

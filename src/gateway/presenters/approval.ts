@@ -56,9 +56,7 @@ export function presentApproval(
   return pending === undefined ? null : recordOf(conversation, pending, sandboxStatus);
 }
 
-/**
- * The open question with its whole text. `approval` must not be from a cache, which shortens it.
- */
+/** The open question with its whole text. Caches shorten `approval`, so it must not be cached. */
 export const presentWholeApproval = (
   conversation: CachedConversation,
   approval: Approval,

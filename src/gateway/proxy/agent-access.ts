@@ -39,9 +39,7 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
   readonly limits: ForwardingLimits;
-  /**
-   * Semaphores of requests and WebSockets: `keyed` for those with a session key, else `keyless`.
-   */
+  /** Semaphores: `keyed` for requests and WebSockets with a session key, `keyless` for others. */
   readonly places: Pick<UpstreamsOptions, 'keyed' | 'keyless' | 'connections'>;
   readonly connections: Connections;
   /** Limits the bytes that clients and agents have not read yet. */

@@ -99,9 +99,7 @@ export interface UpstreamsOptions {
   readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
   readonly limits: ForwardingLimits;
   readonly connections: number;
-  /**
-   * Semaphores of requests and WebSockets: `keyed` for those with a session key, else `keyless`.
-   */
+  /** Semaphores: `keyed` for requests and WebSockets with a session key, `keyless` for others. */
   readonly keyed: Shares;
   readonly keyless: Shares;
   readonly clock: Clock;
