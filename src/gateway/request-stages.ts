@@ -65,8 +65,8 @@ const routeStages = (services: Services, route: Route): readonly RequestHandler[
 
 /**
  * The Express app of the service: common stages, and the stages of each route. A problem that a
- * stage throws becomes the response. Without `legacyApi`, responses under /api/conversations are
- * 410.
+ * stage throws becomes the response. Without `legacyApi`, responses under /api/conversations have
+ * the status 410.
  */
 export function createApp(
   services: Services,

@@ -1,7 +1,7 @@
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
 import { durationMs } from '../resources/sandbox-template.ts';
 
-/** The fields of a quota that limit stored objects, which count whether they are active or not. */
+/** The fields of a quota that limit stored objects. Inactive objects count too. */
 export const capFields = ['maxConversations', 'maxStoredBytes', 'maxSandboxes'] as const;
 export type CapField = (typeof capFields)[number];
 
@@ -143,7 +143,7 @@ export interface StoredSandbox {
   readonly owner: string;
   /** Whether the sandbox counts against `maxSandboxes`. */
   readonly counts: boolean;
-  /** UID of the conversation for which the sandbox was made, or which claims it. */
+  /** UID of the conversation for which the sandbox was created, or which has claimed it. */
   readonly madeFor?: string | undefined;
 }
 

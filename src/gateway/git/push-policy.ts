@@ -29,7 +29,7 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** Whether a pattern of the policy matches a branch. Does not check for the default branch. */
+/** Whether a pattern of the policy matches a branch. Does not check whether it is the default. */
 export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branches'>): boolean =>
   branches.some((pattern) => matches(pattern, branch));
 
@@ -61,10 +61,10 @@ export function pushRefusals(
 
 const maxShownOptions = 200;
 
-/** Push options can publish a repository, or open and merge requests that no policy has checked. */
+/** Push options can publish a repository, or merge pull requests that no policy has checked. */
 export const optionsRefusal = (options: readonly string[]): string =>
   `push options are not allowed here: ${markedBeginningOf(options.join(', '), maxShownOptions)}`;
 
-/** Why an update that may lose commits of the host is rejected. */
+/** Reason for the rejection of an update that may remove commits at the host. */
 export const notFastForward =
   'the gateway can not distinguish it from a forced push; push the commits to a new branch';

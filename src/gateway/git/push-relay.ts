@@ -33,7 +33,7 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes that are read of a push that is malformed or not allowed at all. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/** Whether a sandbox may push: not at all (`closed` is the reason), or as a policy allows. */
+/** Whether a sandbox may push: never, for the reason in `closed`, or if a policy allows it. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {
@@ -278,7 +278,7 @@ class IncomingPush {
     return `a push may have ${this.#maxBytes / mebibyte} MiB`;
   }
 
-  /** Throws `body-too-large` beyond the maximum size; `isTooLarge` is true then. */
+  /** Throws `body-too-large` as soon as `isTooLarge` is true. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
       if (this.isTooLarge) throw new ProblemError('body-too-large', this.tooLarge);

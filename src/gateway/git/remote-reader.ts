@@ -80,7 +80,7 @@ class HostLog {
   }
 }
 
-/** Lifetimes of cached findings: changes show soon, and many starts at once cause one request. */
+/** Lifetimes of findings: short to show changes soon, but long enough for starts at one time. */
 const lifetimesMs: Readonly<Record<GitAccess, number>> = {
   granted: 60_000,
   denied: 10_000,
@@ -129,7 +129,7 @@ function certaintyOf({ access, refs, hasNamed }: Finding): GitAccess {
 
 export interface RemoteReaderOptions {
   readonly providers: Iterable<string>;
-  /** Maximum duration of one request, and of its time in the queue. */
+  /** Maximum duration of one request, and maximum time of a request in the queue. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -140,7 +140,7 @@ export interface RemoteReaderOptions {
 
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
 
-/** Part of `timeoutMs` for connecting, so that a failed connection differs from a slow response. */
+/** Part of `timeoutMs` for connecting, which distinguishes unreachable hosts from slow hosts. */
 const connectShare = 0.6;
 /** Time without requests to a host after a connection to it has failed. */
 const unreachableMs = 10_000;

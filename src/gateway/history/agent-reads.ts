@@ -30,7 +30,7 @@ export const agentProblems = [
 
 export type AgentCall = OwnCall & { readonly response: Response };
 
-/** The agent of a conversation, and the id that the agent has for it. */
+/** The agent of a conversation, and the id of the conversation in the agent. */
 export interface Agent {
   readonly endpoint: AgentEndpoint;
   readonly id: string;

@@ -159,7 +159,7 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
   ];
 }
 
-/** Maximum bytes of the events in one response by ids, all of which are in memory. */
+/** Maximum bytes of the events in a response to a request with ids. All of them are in memory. */
 const maxBytes = 8 * 1024 * 1024;
 /** Maximum concurrent reads of events by id, each of which has up to `maxBytes` in memory. */
 const readsAtOnce = 2;

@@ -41,7 +41,7 @@ export type HandlerResult =
   | { readonly sentBytes: number }
   | 'sent';
 
-/** Description of an endpoint, the source of the router and the OpenAPI document. */
+/** Description of an endpoint, from which the router and the OpenAPI document are created. */
 interface Description {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Path in the form of OpenAPI, such as /api/v1/sandboxes/{id}. */
@@ -60,7 +60,7 @@ interface Description {
    * for stored bodies, do not apply to such a body.
    */
   readonly maxForwardedBytes?: number;
-  /** Media type of a success; JSON by default. */
+  /** Media type of a successful response; JSON by default. */
   readonly mediaType?:
     | 'text/html'
     | 'text/event-stream'
@@ -70,7 +70,7 @@ interface Description {
 }
 
 export interface Route extends Description {
-  /** `session`: the session key of the sandbox `{id}` also gives access to the route. */
+  /** `session`: an API key or the session key of the sandbox `{id}` gives access to the route. */
   readonly access: 'key' | 'session' | 'open';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
@@ -171,8 +171,8 @@ type Definition<T> = Omit<T, 'method' | 'path' | 'operationId' | 'tag'>;
 
 /**
  * Functions that create the endpoints of one OpenAPI tag from a path, an `operationId` and a
- * definition. Endpoints of `getOpen` and `postOpen` need no API key; those of `getInSession` also
- * accept the session key of a sandbox.
+ * definition. Endpoints of `getOpen` and `postOpen` need no API key; those of `getInSession` need
+ * an API key or the session key of a sandbox.
  */
 export function endpoints(tag: string) {
   const of =
@@ -209,7 +209,7 @@ export function endpoints(tag: string) {
   };
 }
 
-/** The response of an endpoint without content. */
+/** The response of an endpoint that has nothing else to return. */
 export const successSchema = z.object({ success: z.literal(true) });
 export const success = { json: { success: true } } as const;
 

@@ -32,7 +32,7 @@ export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().describe('The key itself. It is shown only now.'),
 });
 
-/** Null for an unreadable time, as kubectl may write it. Authentication treats it as past. */
+/** Null for an unreadable time, which a person may have written. Such a key counts as expired. */
 const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 

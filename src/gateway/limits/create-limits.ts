@@ -130,7 +130,7 @@ function fairClient({
             ? textLengthOf(call.object)
             : 0;
       if (!isWrite) rateLimits.read(owner, bytes);
-      // The size of a created object counts already, as the body of the request.
+      // The size of a created object is already counted as the size of the request body.
       else if (name !== undefined) {
         rateLimits.written(owner, bytes);
         scheduler.chargeBytes(owner, bytes);

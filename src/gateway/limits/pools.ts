@@ -4,7 +4,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 
 export interface PoolSize {
-  /** Maximum units in use at once. */
+  /** Maximum units in use at once, for example requests or bytes. */
   readonly total: number;
   /** Maximum units of one owner; a value below 1 is a fraction of the total. */
   readonly perOwner: number;
@@ -80,7 +80,7 @@ const pools = {
     retryAfterSeconds: 2,
     queue: queue(20_000, 256, 32),
   },
-  // The total is below the number of connections, which leaves some for the gateway's own calls.
+  // The total is less than the number of connections, so some remain for the gateway's own calls.
   apiCalls: {
     what: 'calls to the API server',
     total: 12,

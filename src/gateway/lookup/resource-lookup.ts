@@ -196,7 +196,7 @@ export class ResourceLookup {
     return cache.store.byIndex('owner', inNamespace(this.#namespace, owner));
   }
 
-  /** The objects in this namespace, because a cache may span all namespaces. */
+  /** Selects the objects in this namespace, because a cache may span all namespaces. */
   #here<T extends KubeObject>(objects: readonly T[]): readonly T[] {
     return objects.filter(({ metadata }) => metadata.namespace === this.#namespace);
   }

@@ -24,7 +24,7 @@ interface Entry<V> {
 export class ByteCache<V> {
   readonly #maxOwnerBytes: number;
   readonly #all: LRUCache<string, Entry<V>>;
-  /** The keys of each owner. Every key is both here and in `#all`, or in neither. */
+  /** The keys of each owner. A key is either in both `#owners` and `#all`, or in neither. */
   readonly #owners = new Map<string, LRUCache<string, true>>();
 
   constructor({ maxBytes, maxOwnerBytes }: ByteCacheOptions) {

@@ -130,7 +130,7 @@ export class StorageCaps {
     this.#ledger.putSandbox({
       uid: metadata.uid,
       owner: spec.owner,
-      // A sandbox that the operator has rejected for one of these limits never gets a volume.
+      // A sandbox that the operator has rejected for a limit gets no volume, so it does not count.
       counts: metadata.deletionTimestamp === undefined && !isCapExceeded(failure),
       madeFor: madeForReferenceOf(sandbox)?.uid,
     });

@@ -71,7 +71,7 @@ const refTo = (name: string): string => `#/components/schemas/${name}`;
 
 const clean = ({ $schema: _schema, $id: _id, ...schema }: JsonSchema): JsonSchema => schema;
 
-/** Responses may get further fields in later versions, so additional ones stay unspecified. */
+/** Later versions may add fields to responses, so additional properties stay unspecified. */
 const openAnswers = ({ jsonSchema }: { jsonSchema: Record<string, unknown> }): void => {
   if (jsonSchema['additionalProperties'] === false) delete jsonSchema['additionalProperties'];
 };

@@ -79,7 +79,7 @@ const addresses = [
   { path: '/operate', operationId: 'operatePage', summary: 'The page of the state of the service' },
 ] as const;
 
-/** The icon of the pages. Browsers show it at 16 px as well. */
+/** The icon of the pages. Its smallest size in browsers is 16 px. */
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1d5fc2"/><path d="M8 9h16v11H15l-5 4v-4H8z" fill="#ffffff"/></svg>';
 
@@ -168,13 +168,13 @@ const { getOpen } = endpoints('pages');
 
 export interface AppOptions {
   readonly files: WebFilesReader;
-  /** Whether the official web UI is available too. */
+  /** Whether the service also serves the official web UI. */
   readonly hasUi: boolean;
   readonly isSignedIn: (request: Request) => boolean;
 }
 
 /**
- * The pages of the app. The documents contain nothing that needs a key; a browser without a session
+ * The pages of the app. The HTML document contains no data of an owner. A browser without a session
  * is redirected to the sign-in.
  */
 export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Route[] {

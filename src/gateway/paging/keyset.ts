@@ -38,7 +38,7 @@ interface Search<T> extends Omit<PageRequest<T>, 'after'> {
   readonly page_id?: string | undefined;
 }
 
-/** A page of a search with the cursor of the next one. */
+/** A page of a search, with the cursor of the next page. */
 export function searchPage<T>(
   sorted: readonly Placed<T>[],
   { order, page_id, ...request }: Search<T>,

@@ -7,7 +7,7 @@ import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Reader } from '../auth/session-keys.ts';
 
-/** A conversation with the related objects of the caches. */
+/** A conversation with its related objects from the caches. */
 export const sourcesOf = (
   lookup: ResourceLookup,
   conversation: CachedConversation,

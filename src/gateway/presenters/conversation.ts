@@ -270,7 +270,7 @@ export function executionStatusOf(conversation: CachedConversation, phase: Sandb
   }
   if (phase !== 'PAUSED') return null;
   if (pendingApproval(conversation) !== undefined) return 'waiting_for_confirmation';
-  // An interruption in progress counts too: the sandbox is PAUSED before its agent has stopped.
+  // This includes an interruption in progress: the sandbox is PAUSED before its agent stops.
   const { interruption, executionStatus } = status ?? {};
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running'
     ? 'paused'

@@ -95,7 +95,7 @@ export class HostTemplate {
 
 interface Origins {
   urlOf(sandbox: string): string | undefined;
-  /** A Content-Security-Policy source that matches all these origins. */
+  /** A Content-Security-Policy source that matches all origins of `urlOf`. */
   readonly source: string;
 }
 

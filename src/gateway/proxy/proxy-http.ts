@@ -31,7 +31,7 @@ interface Forwarding {
   readonly hidesLocations?: boolean;
 }
 
-/** The request headers for an agent, and the facts that determine its response headers. */
+/** The request headers for an agent, and the facts from which the response headers are derived. */
 export function forwardingOf(
   { addressing, clientAddress }: Pick<AgentAccess, 'addressing' | 'clientAddress'>,
   request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>,

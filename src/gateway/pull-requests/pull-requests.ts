@@ -40,7 +40,7 @@ const command =
   /^([[\s\p{Cc}\p{Cf}]--\n]*)\/(?=[[\p{Cc}\p{Cf}]--\n]*[a-z][^\s\p{Cc}\p{Cf}\/]*(?:[\s\p{Cc}\p{Cf}]|$))/gimv;
 
 /**
- * The text with a backslash before each command, so that neither the git host nor a bot there
+ * The text with a backslash before each command, so that neither the git host nor one of its bots
  * executes the command, and Markdown shows the line unchanged. GitLab and common bots close,
  * approve and merge at a line like `/merge`. A path like `/usr/bin` is no command. Every line end
  * becomes a line feed, so that host and gateway see the same lines.

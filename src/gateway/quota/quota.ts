@@ -65,7 +65,7 @@ export function conversationsIn({
   );
 }
 
-/** The load of one owner, with the same classification as in the operator. */
+/** The load of one owner. Sandboxes are classified in the same way as by the operator. */
 function ownLoad(
   holdings: Holdings,
   { now, templates }: { readonly now: number; readonly templates: readonly SandboxTemplate[] },

@@ -152,7 +152,7 @@ export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolea
 
 /**
  * Converts a path of the service to a relative reference for a page at `/login`. Any other text
- * becomes the first page, so that no link leads to another site.
+ * becomes the home page, so that no link leads to another site.
  */
 export function ownPath(wanted: string | null | undefined): string {
   const home = './';

@@ -170,8 +170,8 @@ export class Sessions {
   }
 
   /**
-   * Creates an ApiKey that only opens the session, and sets the cookie. Each session has an ApiKey
-   * of its own, so that a sign-out ends everything that the session has opened, and nothing else.
+   * Creates an ApiKey that only opens the session, and sets the cookie. Each session has its own
+   * ApiKey, so that a sign-out ends everything that the session has opened, and nothing else.
    */
   async #open(
     { owner, role, issuedBy }: Pick<ApiKeySpec, 'owner' | 'role' | 'issuedBy'>,

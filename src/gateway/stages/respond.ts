@@ -61,7 +61,7 @@ export const readBody =
       if (maxForwardedBytes === undefined) rateLimits.written(owner, body.length);
       request.body = body;
     } catch (error) {
-      // A client that disconnected while it waited needs no response.
+      // A client that disconnected while its request waited needs no response.
       if (gone.signal.aborted) return;
       throw error;
     }

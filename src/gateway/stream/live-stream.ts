@@ -161,8 +161,8 @@ export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * One open stream: a snapshot, then the batches of the owner's hub. The stream writes only as fast
- * as the client reads, and disconnects a client with too many pending bytes.
+ * One open stream: a snapshot, then the batches of the owner's `OwnerHub`. The stream writes only
+ * as fast as the client reads, and disconnects a client with too many pending bytes.
  */
 export class LiveStream implements Follower {
   readonly #options: LiveStreamOptions;
