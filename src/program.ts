@@ -8,9 +8,7 @@ import type { CreateKeyOptions } from './commands/keys.ts';
 import type { LoginLinkOptions } from './commands/login-link.ts';
 import { ConfigError } from './config/environment.ts';
 
-/**
- * The message of an error that a person can fix. Any other error is a bug, shown with its stack.
- */
+/** The message of an error that a person can fix. Any other error is a bug and shows its stack. */
 const explained = (error: unknown): string | undefined => {
   if (error instanceof CommandError || error instanceof ConfigError) return error.message;
   const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError', 'StoreError'];

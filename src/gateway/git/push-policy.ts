@@ -29,7 +29,7 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** Whether a pattern of the policy matches a branch. Does not check whether it is the default. */
+/** Whether a pattern of the policy matches a branch, even if it is the default branch. */
 export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branches'>): boolean =>
   branches.some((pattern) => matches(pattern, branch));
 
@@ -61,7 +61,7 @@ export function pushRefusals(
 
 const maxShownOptions = 200;
 
-/** Push options can publish a repository, or merge pull requests that no policy has checked. */
+/** Push options can publish a repository, or open and merge pull requests without any policy. */
 export const optionsRefusal = (options: readonly string[]): string =>
   `push options are not allowed here: ${markedBeginningOf(options.join(', '), maxShownOptions)}`;
 

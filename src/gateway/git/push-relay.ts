@@ -147,7 +147,8 @@ export class PushRelay {
     const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
     if (!isEmpty && defaultBranch === undefined)
       throw new Refusal('the git host does not say which branch is the default one');
-    // The policies of both names of a renamed repository apply, as each name may have an override.
+    // The policies of both names of a renamed repository apply, so that a push can not avoid the
+    // override for one name with the other name.
     const policies = [address.repository, refs.repository].map(policyOf);
     for (const policy of policies) {
       const reasons = pushRefusals(push.commands, { policy, defaultBranch });

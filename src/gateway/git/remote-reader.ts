@@ -80,7 +80,7 @@ class HostLog {
   }
 }
 
-/** Lifetimes of findings: short to show changes soon, but long enough for starts at one time. */
+/** Lifetimes of cached findings. Changes show soon, and simultaneous starts share a request. */
 const lifetimesMs: Readonly<Record<GitAccess, number>> = {
   granted: 60_000,
   denied: 10_000,

@@ -32,7 +32,7 @@ export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().describe('The key itself. It is shown only now.'),
 });
 
-/** Null for an unreadable time, which a person may have written. Such a key counts as expired. */
+/** Null for an unreadable time, which `kubectl` may have stored. Such a key counts as expired. */
 const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 

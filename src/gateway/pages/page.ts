@@ -69,8 +69,7 @@ export const hashOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
- * The Content-Security-Policy forbids scripts, frames, other origins and other styles than
- * `styles`.
+ * The Content-Security-Policy forbids scripts, frames, other origins, and styles except `styles`.
  */
 const policyOf = ({ hasForm }: Page): string =>
   [

@@ -165,7 +165,7 @@ export interface ConversationSources {
   readonly children: readonly CachedConversation[];
 }
 
-/** The sandbox as clients see it, even before the sandbox exists or after a failed start. */
+/** The sandbox of a conversation for clients, even before its creation or after a failed start. */
 export function sandboxViewOf(
   conversation: Pick<CachedConversation, 'spec' | 'status'>,
   sandbox: Sandbox | undefined,

@@ -95,7 +95,7 @@ export class HostTemplate {
 
 interface Origins {
   urlOf(sandbox: string): string | undefined;
-  /** A Content-Security-Policy source that matches all origins of `urlOf`. */
+  /** A Content-Security-Policy source that matches all origins that `urlOf` returns. */
   readonly source: string;
 }
 

@@ -48,7 +48,10 @@ function candidate(text: string): string {
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
   readonly #byAddress = new Map<string, Listener>();
-  /** Listeners by connection. A connection to a deleted sandbox never reaches the service. */
+  /**
+   * Listeners by connection. A connection keeps its listener after the deletion of its sandbox, so
+   * that the gateway never treats it as a connection to the service itself.
+   */
   readonly #bySocket = new WeakMap<Socket, Listener>();
   readonly #bySandbox = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();

@@ -62,8 +62,9 @@ export async function createLoginLink({
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session, after which the person has to sign in again. */
 const sessionMs = 7 * dayMs;
-/** Age up to which the cache may lack the ApiKey of a session, and maximum wait for the cache. */
+/** Age up to which the cache may lack the ApiKey of a session, so that requests wait for it. */
 const youngMs = 30_000;
+/** Maximum wait until the cache shows the ApiKey of a new link or session. */
 const appearMs = 1_000;
 /** Maximum sessions of one owner; a further session ends the oldest one. */
 const maxSessions = 50;
