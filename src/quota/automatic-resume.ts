@@ -24,7 +24,9 @@ export const byResume: SlotOrder = (one, other) =>
   one.pausedSince - other.pausedSince ||
   byName(one, other);
 
-/** `byResume` with rule 2. `lastResumes` has the time of the last resume of each owner. */
+/**
+ * Order by unfinished work, then by the owner's last resume (`lastResumes`), then by `byResume`.
+ */
 export const byTurn =
   (lastResumes: ReadonlyMap<Slot, number>): SlotOrder =>
   (one, other) =>

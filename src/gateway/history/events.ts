@@ -226,7 +226,7 @@ function collected(ids: readonly string[]) {
   };
 }
 
-/** A `next_page_id` of the archive is the id of an event with this position at its end. */
+/** A `next_page_id` of the archive is the id of an event, followed by this position. */
 const position = /@\d{1,10}$/;
 
 /** The `page_id` for an agent: the id of the event, without the position. */

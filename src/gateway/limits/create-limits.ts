@@ -96,7 +96,7 @@ interface FairClientOptions {
   readonly places: Shares;
 }
 
-/** Object bytes that cost a call one more permit, because calls for large objects last longer. */
+/** Object bytes for which a call takes one more permit, because large objects take longer. */
 const bytesPerPlace = 256 * 1024;
 /** Maximum permits of one call. */
 const maxPlaces = 6;

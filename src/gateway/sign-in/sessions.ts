@@ -85,8 +85,9 @@ export interface SessionsOptions {
 }
 
 /**
- * Sessions of people in browsers. A session is an encrypted cookie that names its own ApiKey. Every
- * replica can read the cookie, no replica stores it, and the session ends with the ApiKey.
+ * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey, which no
+ * other session uses. Every replica can read the cookie, no replica stores it, and the session ends
+ * with the ApiKey.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
