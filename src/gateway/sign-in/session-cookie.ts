@@ -20,8 +20,8 @@ export const isLoopback = ({ headers }: CookieRequest): boolean =>
 
 /**
  * Name and security of the session cookie. Browsers send a cookie to every port of a host, so the
- * name contains the port where services may share a host. The prefix `__Host-` makes a browser
- * reject a cookie that another host, or a page without TLS, has set.
+ * name contains the port if other services may run on the host. The prefix `__Host-` makes a
+ * browser reject a cookie that another host, or a page without TLS, has set.
  */
 function kindOf(request: CookieRequest, publicUrl: string): CookieKind {
   const { host = '' } = request.headers;
@@ -31,7 +31,7 @@ function kindOf(request: CookieRequest, publicUrl: string): CookieKind {
   return { name: `conversation-operator-${port}`, isSecure: false };
 }
 
-/** The value of the session cookie; undefined where the request has none, or more than one. */
+/** The value of the session cookie; undefined if the request has none, or more than one. */
 export function readCookie(request: CookieRequest, publicUrl: string): string | undefined {
   const { cookie } = request.headers;
   if (cookie === undefined) return undefined;
@@ -94,8 +94,8 @@ export function seal(
 }
 
 /**
- * The session in a cookie value; undefined where no key decrypts the value. During a rotation of
- * the master key, the earlier keys decrypt the cookies that they have encrypted.
+ * The session in a cookie value; undefined if no key decrypts the value. During a rotation of the
+ * master key, the earlier keys decrypt the cookies that they have encrypted.
  */
 export function unseal(sealed: string, keys: readonly Buffer[]): Session | undefined {
   if (sealed.length > maxSealedLength) return undefined;
@@ -137,7 +137,7 @@ export function isFromElsewhere({ headers }: Pick<OriginRequest, 'headers'>): bo
 
 /**
  * Whether a page of the service has sent this write. The header Origin must name the host of the
- * request or, where a proxy has replaced that host, the host of the public URL. Browsers omit
+ * request or, if a proxy has replaced that host, the host of the public URL. Browsers omit
  * Sec-Fetch-Site only for plain HTTP to another machine; otherwise it must be same-origin.
  */
 export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolean {
@@ -151,8 +151,8 @@ export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolea
 }
 
 /**
- * A path of the service as a relative reference for a page at `/login`; for any other text, the
- * first page, so that no link leads to another site.
+ * Converts a path of the service to a relative reference for a page at `/login`. Any other text
+ * becomes the home page, so that no link leads to another site.
  */
 export function ownPath(wanted: string | null | undefined): string {
   const home = './';

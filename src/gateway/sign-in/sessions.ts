@@ -40,8 +40,8 @@ interface LoginLinkOptions {
 }
 
 /**
- * Creates a link that signs in once, within 10 minutes. The link's ApiKey opens nothing else. The
- * replica that deletes the ApiKey creates the session, so that only one replica does.
+ * Creates a link that signs in once, within 10 minutes. The ApiKey of the link opens nothing else.
+ * Only the replica that deletes this ApiKey creates a session.
  */
 export async function createLoginLink({
   url,
@@ -62,8 +62,9 @@ export async function createLoginLink({
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session, after which the person has to sign in again. */
 const sessionMs = 7 * dayMs;
-/** Maximum age of a session whose ApiKey the cache may lack, and maximum wait for the cache. */
+/** Age up to which the cache may lack the ApiKey of a session, so that requests wait for it. */
 const youngMs = 30_000;
+/** Maximum wait until the cache shows the ApiKey of a new link or session. */
 const appearMs = 1_000;
 /** Maximum sessions of one owner; a further session ends the oldest one. */
 const maxSessions = 50;
@@ -84,8 +85,9 @@ export interface SessionsOptions {
 }
 
 /**
- * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey of its own.
- * Every replica can read the cookie, no replica stores it, and the session ends with the ApiKey.
+ * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey, which no
+ * other session uses. Every replica can read the cookie, no replica stores it, and the session ends
+ * with the ApiKey.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -95,8 +97,8 @@ export class Sessions {
   }
 
   /**
-   * The principal of a request's session; undefined without a session, and for a request from a
-   * page of another origin. Throws `cross-origin-request` for a write that no page of the service
+   * The principal of a request's session; undefined if there is no session, or if a page of another
+   * origin sent the request. Throws `cross-origin-request` for a write that no page of the service
    * has sent.
    */
   principalOf(request: IncomingMessage): Principal | undefined {
@@ -128,7 +130,7 @@ export class Sessions {
   }
 
   /**
-   * The valid ApiKey of a link; undefined where the link is wrong, used, or expired. Waits at most
+   * The valid ApiKey of a link; undefined if the link is wrong, used, or expired. Waits at most
    * `appearMs` until the cache shows a new link.
    */
   async linkOf(token: string): Promise<ValidKey | undefined> {
@@ -138,7 +140,7 @@ export class Sessions {
   }
 
   /**
-   * Signs in with a link. Returns the owner; undefined where the link is wrong, used, or expired.
+   * Signs in with a link. Returns the owner; undefined if the link is wrong, used, or expired.
    * Among concurrent requests, only the one that deletes the link's ApiKey gets a session.
    */
   async redeem(token: string, response: ServerResponse): Promise<string | undefined> {
@@ -158,7 +160,7 @@ export class Sessions {
   }
 
   /**
-   * Signs in with an API key: the session ends with that key. Throws `key-depth-exceeded` where the
+   * Signs in with an API key: the session ends with that key. Throws `key-depth-exceeded` if the
    * chain of the session's ApiKey would be too long.
    */
   async openWithKey(
@@ -170,8 +172,8 @@ export class Sessions {
   }
 
   /**
-   * Creates an ApiKey that only opens the session, and sets the cookie. Each session has an ApiKey
-   * of its own, so that a sign-out ends everything that the session has opened, and nothing else.
+   * Creates an ApiKey that only opens the session, and sets the cookie. Each session has its own
+   * ApiKey, so that a sign-out ends everything that the session has opened, and nothing else.
    */
   async #open(
     { owner, role, issuedBy }: Pick<ApiKeySpec, 'owner' | 'role' | 'issuedBy'>,
