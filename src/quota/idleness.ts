@@ -8,7 +8,7 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
-/** Whether an undelivered message or answer makes the agent work. In `error` none does. */
+/** Whether an undelivered message or answer makes the agent work; not after an error of the run. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
@@ -52,7 +52,7 @@ export function isUnfinished(conversation: CachedConversation): boolean {
 /** States in which an agent has no run to continue. */
 const runOver: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck']);
 
-/** Whether a person has requested that the run of the sandbox continue, and such a run exists. */
+/** Whether a person has requested that the runs in a sandbox continue, and a run is not over. */
 export const isRunWanted = (
   sandbox: Sandbox,
   conversations: readonly CachedConversation[],
@@ -73,7 +73,7 @@ interface InSandbox {
 
 /**
  * Translates a stored time (milliseconds since 1970) to a clock that never jumps. `name` identifies
- * the time among those of the sandbox.
+ * the time among the stored times of the sandbox.
  */
 export type Steady = (name: string, ms: number) => number;
 

@@ -14,11 +14,11 @@ export type SlotState =
   | 'running'
   /** The sandbox is being paused or deleted. The slot is free when the pod is gone. */
   | 'freeing'
-  /** Paused by the quota, or idle with work: the sandbox resumes automatically if there is room. */
+  /** A quota paused the sandbox, or it has new work: it resumes automatically if there is room. */
   | 'resumable'
   /**
-   * The sandbox is paused for its idleness or age, or was rejected: only a person resumes it. Also
-   * a warm sandbox without a slot.
+   * Only a person resumes the sandbox: it was rejected, or paused for its idleness or age. A warm
+   * sandbox without a slot also has this state.
    */
   | 'suspended';
 
@@ -60,8 +60,8 @@ export interface Slot extends Timing {
    */
   readonly stored: boolean;
   /**
-   * Whether the sandbox waits for its first decision, and no conversation was checked against
-   * `maxSandboxes` for it.
+   * Whether the sandbox waits for its first decision and has to be checked against `maxSandboxes`.
+   * It has not if its conversation was checked instead.
    */
   readonly undecided: boolean;
 }

@@ -4,7 +4,7 @@ import { limitOf, sumOf, type Limited, Owner, OwnerCounts, type Sums } from './o
 import type { Slot } from './slot.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
-/** All sandboxes with an owner, under the limits of the namespace. Warm sandboxes count as room. */
+/** All sandboxes with an owner, and the limits of the namespace. Warm sandboxes do not count. */
 export interface Everyone extends Limited {
   /** `maxSandboxes` of the namespace. */
   readonly cap: Cap | undefined;
@@ -105,7 +105,7 @@ export class Snapshot {
 
   /**
    * Adds a slot, or replaces the slot of the same uid. A waiting sandbox keeps the time of its
-   * request. An automatic resume counts for `#resumeRate` at the time of the last view.
+   * request. An automatic resume takes a token of `#resumeRate` at the time of the last `view`.
    */
   put(given: Slot): void {
     const old = this.#slots.get(given.uid);
@@ -195,9 +195,9 @@ export class Snapshot {
   }
 
   /**
-   * Whether a start of this owner may claim a warm sandbox now: besides the waiting sandboxes, the
-   * limits of the owner and of the namespace have room. The slot of the warm sandbox counts as
-   * room.
+   * Whether a start of this owner may claim a warm sandbox now: the limits of the owner and of the
+   * namespace have room for it and for all waiting sandboxes. The slot of the warm sandbox counts
+   * as free.
    */
   mayClaim(name: string): boolean {
     const { taken, waiting } = this.owner(name)?.load ?? { taken: 0, waiting: [] };

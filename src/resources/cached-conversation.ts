@@ -13,7 +13,7 @@ import type { CustomObject } from './group.ts';
 import { cachedMetadata, Interner } from './cached-metadata.ts';
 import type { CachedMetadata } from '@conversation-operator/kube/object';
 
-/** Bytes that count for the owner: the UTF-8 JSON of spec and of metadata without managedFields. */
+/** Bytes for `maxStoredBytes`: the UTF-8 JSON of spec and of metadata without managedFields. */
 export const storedBytesOf = ({
   metadata,
   spec,
@@ -52,7 +52,7 @@ export interface CachedConversation extends Omit<
   readonly storedBytes: number;
   /** The beginning of the first message, for a title; empty if the message has no text. */
   readonly firstWords: string;
-  /** Whether the output of the steps of the completed start, some kilobytes, is absent. */
+  /** Whether `status.start.steps` is absent, because the start is over and its output is large. */
   readonly lacksSteps: boolean;
 }
 

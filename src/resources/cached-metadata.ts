@@ -12,8 +12,8 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
  * Shares equal texts in memory, because the JSON parser creates a new string for each state,
- * reason, message, time, name and uid. No value changes. Up to 8 MiB of texts that no object has
- * stay in memory.
+ * reason, message, time, name and uid. No value changes. Up to 8 MiB of texts stay in memory after
+ * the last object with them is gone.
  */
 export class Interner {
   readonly #known = new Map<string, string>();

@@ -176,7 +176,7 @@ export const SandboxCondition = {
   failed: 'Failed',
   /** The owner, a quota or a time limit keeps the sandbox paused. Changes only with the phase. */
   paused: pausedType,
-  /** The operator is going to delete the sandbox. Absent before the announcement. */
+  /** The operator has announced that it will delete the sandbox. Absent before. */
   expiring: 'Expiring',
 } as const;
 
@@ -260,8 +260,8 @@ export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean
   metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
 
 /**
- * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. This is no field
- * of the spec, because a change of the spec changes the generation, which identifies a pause.
+ * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. It is not in the
+ * spec, because each change of the spec increments the generation, by which a pause is identified.
  */
 export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session-key-generation';
 export const maxSessionKeyGeneration = 999_999_999_999_999;
@@ -283,8 +283,8 @@ export const poolLabelValue = (pool: string): string =>
 /** Annotation of a warm sandbox: uid and generation of the template that it was made from. */
 export const templateVersionAnnotation = 'conversation-operator.dev/template-version';
 /**
- * Annotation of a sandbox's pod with its owner, for a pod that outlives its sandbox. Empty for the
- * pod of a warm sandbox.
+ * Annotation of a pod with the owner of its sandbox, because the pod can outlive the sandbox. Empty
+ * for the pod of a warm sandbox.
  */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 

@@ -52,7 +52,7 @@ const finishedMessages: Readonly<Record<FinishedReason, string>> = {
   SandboxGone: 'The sandbox does not exist any more.',
 };
 
-/** The condition Ready: the start is READY and the sandbox RUNNING; the agent accepts messages. */
+/** The condition Ready: the start is READY and the sandbox runs, so the agent accepts messages. */
 export function readyCondition(status: ConversationStatus): ConditionUpdate {
   const { sandboxStatus = 'STARTING', sandboxStatusReason = 'Starting' } = status;
   const start = startStatusOf({ status });

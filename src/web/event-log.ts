@@ -8,13 +8,13 @@ export interface EventPage {
   readonly next_page_id: string | null;
 }
 
-/** `from` is the `next_page_id` of the last page, or the id of the first event of the page. */
+/** `from` is the `next_page_id` of the last page, or the id of the first event to return. */
 export type ReadPage = (
   from: string | undefined,
   order?: 'oldest first' | 'newest first',
 ) => Promise<EventPage>;
 
-/** Adjacent events apart from the latest ones: the events in between are not shown. */
+/** Consecutive events from an earlier part of the history, apart from the latest events. */
 export interface Excerpt {
   /** Oldest first. */
   readonly events: readonly AgentEvent[];
@@ -33,7 +33,7 @@ export function entryIdOf(events: readonly AgentEvent[], id: string): string | u
   return (changed ?? after.at(-1))?.id;
 }
 
-/** Maximum pages of a refresh. If no event in them is known, they replace all shown events. */
+/** Maximum pages that a refresh reads. If all their events are new, they replace the shown ones. */
 const maxPagesBehind = 5;
 
 /**
@@ -87,7 +87,7 @@ export class EventLog {
     return this.#ids.has(id);
   }
 
-  /** The adjacent shown events that include this one; undefined if it is not shown. */
+  /** The consecutive shown events around the event with this id; undefined if it is not shown. */
   runOf(id: string): readonly AgentEvent[] | undefined {
     const runs = [this.excerpt.peek()?.events ?? [], this.events.peek()];
     return runs.find((run) => run.some((event) => idOf(event) === id));

@@ -48,7 +48,7 @@ export class History {
   /** The button whose request is in progress. */
   readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
-  /** The reason why no events can be read; undefined if there may be some. */
+  /** Why no events can be read now, for example because none are stored; otherwise undefined. */
   readonly absence = signal<string | undefined>(undefined);
   /** The entry to scroll to; undefined after the list has scrolled. */
   readonly target = signal<Target | undefined>(undefined);

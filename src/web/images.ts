@@ -12,7 +12,7 @@ export interface Attachment {
 const maxSide = 1_568;
 /** Maximum characters of one data URL that the gateway accepts. */
 const maxUrlCharacters = 262_144;
-/** Minimum characters of a data URL, because a smaller image shows nothing. */
+/** Minimum characters of a data URL. A smaller image would show no details. */
 const minUrlCharacters = 8_000;
 const maxImages = 20;
 

@@ -9,7 +9,7 @@ import type { LiveActivity } from './wire.ts';
 /** Delay before the next read after a failed one. */
 const retryDelayMs = 10_000;
 
-/** Growing texts of one conversation, which are not in an event yet. */
+/** Texts of one conversation that still grow and that no event contains yet. */
 export class Live {
   readonly texts = signal<readonly LiveText[]>([]);
   /** Milliseconds since the beginning of the run; null if unknown. */

@@ -78,7 +78,7 @@ export interface ManyQuestion {
 const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** The question before an action: numbers by group, hidden conversations, and consequences. */
+/** The question before an action. It names conversations by group, hidden ones and consequences. */
 export function questionFor(
   action: ManyAction,
   rows: readonly Row[],
@@ -146,7 +146,7 @@ export async function performMany(
   let answered = 0;
   const work = async () => {
     for (const row of queue) {
-      // An action on a sandbox moves all of its conversations, so a new group is no reason to skip.
+      // An action on a sandbox moves all its conversations, so a moved conversation is not skipped.
       const isChanged = !isOfSandbox && !isSame(row);
       if (!isThere(row) || !fits(row.facts) || isChanged) changed.push(row);
       else if (await act(row)) done.push(row);

@@ -72,13 +72,13 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
 const aboveLimit = (active: number | null, limit: number): string =>
   active !== null && active > limit ? `, ${active - limit} above it` : '';
 
-/** Active sandboxes of a limit: `3 of 10`. More can be active after the limit is lowered. */
+/** Active sandboxes of a limit, such as `3 of 10`. After a limit is lowered, more can be active. */
 export const ofLimit = (active: number | null, limit: number | null): string =>
   limit === null
     ? String(active ?? '–')
     : `${active ?? '–'} of ${limit}${aboveLimit(active, limit)}`;
 
-/** The use of a quota. A quota for every owner counts all sandboxes, but limits each owner. */
+/** The use of a quota. If it limits each owner separately, `active` counts all owners. */
 export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
   scope === 'Owner' && owner === null
     ? `${active ?? '–'} in all, ${limit} for each`

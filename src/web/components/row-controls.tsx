@@ -121,7 +121,7 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   );
 }
 
-/** Replaces the buttons of the row. The focus starts on Keep, which does nothing. */
+/** The question replaces the buttons of the row. At first, the button Keep has the focus. */
 function DeleteQuestion({ row, onEnd }: { readonly row: Row; readonly onEnd: () => void }) {
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), []);
