@@ -130,8 +130,8 @@ const maxRequestAgeMs = 1_000;
 
 /**
  * The time of the request of a waiting sandbox. The annotation of an earlier resume is never
- * removed, so a stored time counts only if it is later than the last pause. A sandbox that was
- * created paused did not wait since its creation.
+ * removed, so a stored time counts only if it is later than the last pause. The creation time does
+ * not count for a sandbox that was created paused.
  */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;

@@ -48,8 +48,8 @@ export function forecast(
   const own = forecastUnder(owner, now);
   const isBlocked = owner.load.holding <= limitOf(owner) && isFullFor(all, demand);
   if (own.outcome === 'pauses' && isBlocked) return underAll();
-  // The limit of the owner is tested first: a start that waits or evicts under it needs no room in
-  // the namespace yet.
+  // The limit of the owner comes first: a start that waits or evicts under this limit needs no room
+  // in the namespace yet.
   if (own.outcome === 'admitted') return underAll();
   if (own.outcome !== 'follows') return own;
   const shared = underAll();
@@ -58,7 +58,7 @@ export function forecast(
 
 /**
  * The outcome of a new start if this were the only limit. `newcomers` are the waiting sandboxes to
- * consider; by default, all of this limit. Pure.
+ * consider; by default, all that wait under this limit. Pure.
  */
 export function forecastUnder(
   limited: Limited,

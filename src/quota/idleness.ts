@@ -8,7 +8,7 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
-/** Whether an undelivered message or answer makes the agent work; not after an error of the run. */
+/** Whether a message or answer will make the agent work. In the status `error`, it does not. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 

@@ -120,7 +120,7 @@ const hasRoom = (limited: Limited): boolean => limited.load.taken < limitOf(limi
 export const makesRoom = ({ rule }: Pick<Limited, 'rule'>): boolean =>
   rule?.onExceeded === 'PauseOldest' || rule?.onExceeded === 'PauseLongestIdle';
 
-/** Whether this number of waiting sandboxes exceeds a limit whose policy does not evict. */
+/** Whether a limit is too low for `newcomers` more sandboxes, and its policy does not evict any. */
 export const isFullFor = (limited: Limited, newcomers: number): boolean =>
   !makesRoom(limited) && limited.load.holding + newcomers > limitOf(limited);
 

@@ -14,7 +14,10 @@ export type SlotState =
   | 'running'
   /** The sandbox is being paused or deleted. The slot is free when the pod is gone. */
   | 'freeing'
-  /** A quota paused the sandbox, or it has new work: it resumes automatically if there is room. */
+  /**
+   * The sandbox resumes automatically if there is room: a quota has paused it, or it was paused as
+   * idle and has work.
+   */
   | 'resumable'
   /**
    * Only a person resumes the sandbox: it was rejected, or paused for its idleness or age. A warm
@@ -38,7 +41,9 @@ export interface Slot extends Timing {
   readonly sandbox: Sandbox;
   /** Time of the request, for the state `waiting`. */
   readonly requestedAt: number;
-  /** Whether a waiting sandbox has no start, message or run, so that it evicts no working agent. */
+  /**
+   * Whether a waiting sandbox has no work (start, message or run). It evicts only idle sandboxes.
+   */
   readonly bare: boolean;
   /** Whether the condition Admitted explains why the sandbox waits. */
   readonly explained: boolean;
@@ -61,7 +66,7 @@ export interface Slot extends Timing {
   readonly stored: boolean;
   /**
    * Whether the sandbox waits for its first decision and has to be checked against `maxSandboxes`.
-   * It has not if its conversation was checked instead.
+   * The check is not necessary if it was made for the conversation of the sandbox.
    */
   readonly undecided: boolean;
 }

@@ -26,7 +26,7 @@ export interface View extends Pick<Sums, 'wanted' | 'demand'> {
   readonly dueAt: number;
 }
 
-/** Default rate of automatic resumes in a namespace: each schedules a pod and attaches a volume. */
+/** Default rate of automatic resumes in a namespace: each resume schedules a pod with a volume. */
 const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
 /**
  * Delay before the next automatic resume after the deletion of a quota. The quota may be created

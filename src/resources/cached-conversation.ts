@@ -141,7 +141,7 @@ function cachedStatus(
   return { ...short, start };
 }
 
-/** The Buffer makes a separate string, because a slice would keep the whole text in memory. */
+/** The Buffer creates a new string, because a slice would keep the whole text in memory. */
 function beginningOf(message: Message | undefined): string {
   const beginnings = (message?.content ?? []).map(({ text = '' }) => text.slice(0, maxReadLength));
   return Buffer.from(firstWords(beginnings.join(' '))).toString();

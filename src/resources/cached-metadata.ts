@@ -60,7 +60,7 @@ export function cachedMetadata<M extends ObjectMeta>(
   metadata: M,
   interner: Interner,
 ): Omit<M, Dropped> & Pick<ObjectMeta, 'labels' | 'annotations'> {
-  // A conversation, its sandbox and its claim contain the same names and uids.
+  // A conversation, its sandbox and its PersistentVolumeClaim contain the same names and uids.
   interner.share(metadata, 'namespace', 'name', 'uid', 'creationTimestamp');
   for (const reference of metadata.ownerReferences ?? [])
     interner.share(reference, 'apiVersion', 'kind', 'name', 'uid');

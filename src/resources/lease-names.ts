@@ -1,4 +1,4 @@
-/** Name of the operator's Lease. In an operator with shards, its `holderIdentity` says how many. */
+/** Name of the operator's Lease. With shards, the Lease's `holderIdentity` has their number. */
 export const operatorLeaseName = 'conversation-operator';
 
 export const shardLeaseName = (name: string, shard: number): string => `${name}-${shard}`;

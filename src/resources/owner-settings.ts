@@ -137,9 +137,8 @@ export const settingsNameOf = (owner: string): string =>
   `owner-${createHash('sha256').update(owner).digest('hex').slice(0, digestLength)}`;
 
 /**
- * The settings of an owner in an object; undefined if `settingsNameOf` gives another name than that
- * of the object. Otherwise a client that may write such objects could add a second one for an
- * owner.
+ * The settings of an owner in an object; undefined if its name is not `settingsNameOf(owner)`.
+ * Otherwise a client that may write such objects could add a second object for an owner.
  */
 export const settingsOf = (
   owner: string,

@@ -35,9 +35,9 @@ const fence = /^ {0,3}(?:```|~~~).*$/m;
 const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
 /**
- * The first words of a text on one line, truncated between words, or inside a word if only that
- * keeps half of the line. Code counts only if there is no other text. Control and direction
- * characters are removed.
+ * The first words of a text on one line, truncated after a word in the second half of the line, or
+ * else inside a word. Code counts only if there is no other text. Control and direction characters
+ * are removed.
  */
 export function firstWords(text: string, maxLength = maxDerivedLength): string {
   const [words = '', ...code] = plainText(text, maxReadLength).split(fence);
@@ -49,8 +49,8 @@ export function firstWords(text: string, maxLength = maxDerivedLength): string {
 }
 
 /**
- * The beginning of a text on one line. A longer text ends with an ellipsis after a sentence, else
- * after a word, or inside a word if only that keeps half of the line.
+ * The beginning of a text on one line. A longer text is truncated after a sentence or else a word
+ * in the second half of the line, or else inside a word, and ends with an ellipsis.
  */
 export function beginningOnOneLine(text: string, maxLength: number): string {
   const whole = onOneLine(text);

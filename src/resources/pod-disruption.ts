@@ -13,7 +13,7 @@ export const doNotDisruptAnnotation = 'karpenter.sh/do-not-disrupt';
 export const disruptionAnnotations = [safeToEvictAnnotation, doNotDisruptAnnotation] as const;
 export type DisruptionAnnotation = (typeof disruptionAnnotations)[number];
 
-/** Values of the annotations; undefined for one that is to be absent. */
+/** Values of the annotations; undefined for an annotation that must be absent. */
 export type DisruptionValues = Readonly<Record<DisruptionAnnotation, string | undefined>>;
 
 /** Annotations of a pod whose agent works, or waits for an answer of a person. */

@@ -35,7 +35,7 @@ export const isNamedBy = (
 
 /**
  * Whether the status of the conversation names this sandbox. The uid and the owner are compared
- * too, because another owner may create a sandbox of the same name after its deletion.
+ * too, because another owner can create a sandbox with this name after a deletion.
  */
 export const isInSandbox = (
   {
@@ -50,8 +50,9 @@ export const isInSandbox = (
 
 /**
  * Whether a start may use a sandbox that the status of the conversation does not name, because the
- * operator crashed after it had created or claimed the sandbox. The fields must be as the operator
- * sets them. If an owner writes such a sandbox by hand, it permits no more than the start does.
+ * operator crashed after it had created or claimed the sandbox. Owner, template and owner reference
+ * must be as the operator sets them. A sandbox that an owner writes by hand permits no more than a
+ * start.
  */
 export const isMadeFor = (
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,

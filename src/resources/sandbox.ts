@@ -176,7 +176,7 @@ export const SandboxCondition = {
   failed: 'Failed',
   /** The owner, a quota or a time limit keeps the sandbox paused. Changes only with the phase. */
   paused: pausedType,
-  /** The operator has announced that it will delete the sandbox. Absent before. */
+  /** The operator has announced the deletion of the sandbox. Absent before that. */
   expiring: 'Expiring',
 } as const;
 
@@ -185,8 +185,8 @@ export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
   /**
-   * The sandbox was resumed without a message or a run. The sandbox gets a free slot, or that of an
-   * idle sandbox, but never that of a working agent.
+   * The sandbox was resumed without work (a message or a run). It gets a free slot or the slot of
+   * an idle sandbox, but never the slot of a working agent.
    */
   waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',
@@ -246,8 +246,8 @@ export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 
 /**
  * Time of a user's last request to run the sandbox, RFC 3339. A sandbox that a quota, its idleness
- * or its age has paused keeps `spec.replicas: 1`. A value other than the one at the time of the
- * pause resumes it, as far as the quota allows.
+ * or its age has paused keeps `spec.replicas: 1`. A value that differs from the value at the pause
+ * resumes the sandbox, as far as the quota allows.
  */
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
 
@@ -288,7 +288,7 @@ export const templateVersionAnnotation = 'conversation-operator.dev/template-ver
  */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 
-/** Labels of every pod and claim of a sandbox. */
+/** Labels of every pod and PersistentVolumeClaim of a sandbox. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
 export const managedBySelector = 'app.kubernetes.io/managed-by=conversation-operator';
 export const sandboxLabel = 'conversation-operator.dev/sandbox';

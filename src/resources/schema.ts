@@ -22,7 +22,7 @@ export const text = (maxLength: number) => z.string().max(maxLength);
 /** An integer of at least 0. */
 export const count = () => z.int().min(0);
 
-/** A DNS-1123 subdomain: the name of a custom resource, a pod or a claim. */
+/** A DNS-1123 subdomain: the name of a custom resource, pod or PersistentVolumeClaim. */
 export const objectName = () =>
   z
     .string()

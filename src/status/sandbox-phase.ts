@@ -53,7 +53,7 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
   const request = resumeRequestOf(sandbox);
   if (request === undefined || request === status?.observedResumeRequest) return false;
-  // The status may not contain a request from before the failure, so the times are compared.
+  // The status can lack a request from before the failure. Therefore the times are compared.
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 

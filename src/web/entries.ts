@@ -72,7 +72,7 @@ const firstLine = (text: string): string => {
   return line.length <= maxSummaryLength ? line : `${line.slice(0, maxSummaryLength)}…`;
 };
 
-/** Images inside the event only: the request for another image would tell its host who reads it. */
+/** Returns images inside the event only: loading others from their hosts would reveal the user. */
 const contentImages = (content: unknown): readonly string[] =>
   listOf(content)
     .flatMap((part) => listOf(objectOf(part)['image_urls']))
@@ -201,7 +201,7 @@ const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
   summary: news.summary === '' ? known.summary : news.summary,
   input: news.input === '' ? known.input : news.input,
   output: news.output === '' ? known.output : news.output,
-  // The agent reports a call that a user has rejected as failed.
+  // If a user has rejected a call, the agent reports that the call has failed.
   state: known.state === 'rejected' || news.state === 'running' ? known.state : news.state,
 });
 

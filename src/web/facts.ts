@@ -15,7 +15,7 @@ export function sandboxStatusOf({
   conversation,
   task,
 }: Facts): ConversationRecord['sandbox_status'] {
-  // The sandbox may run before its start is complete.
+  // The sandbox may run before the start of the conversation is complete.
   if (conversation?.sandbox_status === 'RUNNING' && isUnderWay(task)) return 'STARTING';
   if (conversation !== undefined) return conversation.sandbox_status;
   return task?.status === 'ERROR' ? 'ERROR' : 'STARTING';

@@ -209,7 +209,7 @@ const [stepWeight, maxWeight] = [1_000, 30_000];
 const weightOf = (text: string): number =>
   /^[\t -~]*$/.test(text) ? 4 : 4 + Math.ceil(text.length / 4);
 
-/** Groups rows into `steps`, which are rendered one by one. Rows over `maxWeight` are `hidden`. */
+/** Groups rows into steps, rendered one by one; `hidden` is the number of rows over `maxWeight`. */
 export function stepsOf<T>(
   rows: readonly T[],
   textsOf: (row: T) => readonly string[],

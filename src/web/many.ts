@@ -64,7 +64,7 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
   },
 };
 
-/** The rows that an action fits. A computed value that reads them subscribes to their states. */
+/** The rows to which an action applies. A computed value that reads them tracks their states. */
 export const fittingRows = (action: ManyAction, rows: readonly Row[]): readonly Row[] =>
   rows.filter(({ current }) => manyActions[action].fits(current.value));
 
@@ -129,8 +129,8 @@ export interface ManyOutcome {
 }
 
 /**
- * Performs a confirmed action with at most four concurrent requests. Skips conversations that the
- * action does not fit any more, or whose group has changed. A failed row shows the reason.
+ * Performs a confirmed action with at most four concurrent requests. Skips conversations to which
+ * the action no longer applies, or whose group has changed. A failed row shows the reason.
  */
 export async function performMany(
   { action, groupsOf }: ManyQuestion,

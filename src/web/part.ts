@@ -10,7 +10,7 @@ interface PartFile {
   readonly integrity: string;
 }
 
-/** The API Trusted Types, by which a browser blocks other scripts. Some type libraries lack it. */
+/** The Trusted Types API, which blocks injected scripts. Some type libraries do not declare it. */
 interface TrustedTypes {
   createPolicy(
     name: string,
@@ -21,7 +21,7 @@ interface TrustedTypes {
 let scripts: Readonly<Record<string, PartFile>> = {};
 let trusted = (src: string): string => src;
 
-/** Sets the URLs of all later scripts, once. Browsers with Trusted Types load no other scripts. */
+/** Sets, once, the scripts that the page may load. Trusted Types make browsers refuse others. */
 export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   scripts = known;
   const sources = new Set(Object.values(known).map(({ src }) => src));
@@ -35,7 +35,7 @@ export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   if (policy !== undefined) trusted = (src) => policy.createScriptURL(src);
 }
 
-/** The URL of a script for a worker, as browsers with Trusted Types require it. */
+/** The URL of a script for a worker, with the type that Trusted Types require. */
 export const addressOf = (name: string): string => trusted(scripts[name]?.src ?? '');
 
 const loading = new Map<string, Promise<void>>();

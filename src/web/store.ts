@@ -352,7 +352,7 @@ export class ChangeQueue {
     });
   };
 
-  /** Returns whether there may be more changes. */
+  /** Applies a part of the queued changes. Returns whether more may be left. */
   #step(): boolean {
     if (this.#steps === undefined) {
       const parse = this.#waiting.shift();

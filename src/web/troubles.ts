@@ -30,7 +30,7 @@ function cacheTrouble(cache: CacheState): string | undefined {
     : `The ${cache.kind} objects are not read yet: the right to list them may be missing.`;
 }
 
-/** Reasons of a pool that are temporary or intended. */
+/** Reasons why a pool is not ready that are no fault, because they are temporary or intended. */
 const ordinary: ReadonlySet<string | null> = new Set([
   'Full',
   'Refilling',
@@ -86,7 +86,7 @@ export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Bytes in the largest unit below the value, such as `12 KiB`. */
+/** A number of bytes in the largest unit that does not exceed it, such as `12 KiB`. */
 export function bytes(value: number): string {
   const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
   return `${(value / 1024 ** power).toFixed(power === 0 || value / 1024 ** power >= 10 ? 0 : 1)} ${units[power] ?? ''}`;

@@ -71,7 +71,7 @@ interface RowActionsProps {
   readonly onDelete: () => void;
 }
 
-/** Buttons of a row. A pending action keeps the element of the first button, and so the focus. */
+/** Buttons of a row. During an action, the first button stays in the page and keeps the focus. */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const facts = row.current.value;
   const title = titleOf(facts);

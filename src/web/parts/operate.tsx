@@ -173,7 +173,7 @@ const NotAdmin = () => (
   </main>
 );
 
-/** Shown while the gateway does not respond: the failure, and the time of the figures. */
+/** The failure, and the time of the shown figures, while the gateway does not respond. */
 function Freshness({ state }: { readonly state: ServiceState }) {
   const { now } = usePage();
   const failure = state.failure.value;
