@@ -17,7 +17,7 @@ import type { Expiry } from './time-limits.ts';
 
 /** One decision on a sandbox. The write of the decision fails if `slot.sandbox` is outdated. */
 export type Decision =
-  /** The pod is deleted, and the sandbox does not need its slot. */
+  /** Frees the slot of a sandbox whose pod is gone. */
   | { readonly kind: 'release'; readonly slot: Slot }
   /** `resumed`: whether this is an automatic resume. */
   | { readonly kind: 'admit'; readonly slot: Slot; readonly resumed: boolean }
@@ -38,7 +38,7 @@ export type Decision =
     }
   /** `maxSandboxes` is exceeded; the sandbox fails and gets no volume. */
   | { readonly kind: 'fail'; readonly slot: Slot; readonly cap: Cap; readonly current: number }
-  /** The write makes the condition Admitted explain why the sandbox waits. */
+  /** Stores in the condition Admitted why the sandbox waits. */
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
 /**

@@ -77,7 +77,7 @@ interface InSandbox {
  */
 export type Steady = (name: string, ms: number) => number;
 
-/** Times of the last known activity of the agent, and of the last steps of starts. */
+/** For each conversation: the time of the last known activity, and of the last start step. */
 const lastActivity = (
   conversations: readonly CachedConversation[],
   steady: Steady,
@@ -88,8 +88,8 @@ const lastActivity = (
   ]);
 
 /**
- * Time since when the agent of a sandbox is idle, in milliseconds; Infinity: the agent is not idle.
- * The first of these rules that matches applies:
+ * Time from which the agent of a sandbox is idle, in milliseconds since 1970; Infinity: it is not
+ * idle. The first of these rules that matches applies:
  *
  * 1. An agent that works or will work (`isWorking`) is not idle.
  * 2. An agent that was not polled since its container started is not idle: it may work.

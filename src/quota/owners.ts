@@ -4,7 +4,7 @@ import { byRank, evictableAt, mayBeEvicted } from './eviction.ts';
 import { type Slot, byCreation, byRequest } from './slot.ts';
 import { byResume } from './automatic-resume.ts';
 
-/** The sandboxes that count against a limit, as decisions need them. */
+/** The sandboxes that count against a limit, grouped for decisions. */
 export interface Load {
   /** Number of slots that count against the limit. */
   readonly taken: number;
@@ -183,7 +183,7 @@ export class Owner implements Limited {
     return Math.min(waiting.length, Math.max(0, limitOf(this) - holding));
   }
 
-  /** How many of the `wanted` sandboxes have work. */
+  /** How many of the `wanted` sandboxes have work (`bare` is false). */
   get demand(): number {
     return Math.min(this.load.demanding, this.wanted);
   }
@@ -204,7 +204,7 @@ export class Owner implements Limited {
     return (this.#evictable = { load, rule, slots: slots.sort(byRank(rule)), until });
   }
 
-  /** Whether a sandbox may need a decision besides those of time limits and automatic resumes. */
+  /** Whether a sandbox may need a decision, apart from time limits and automatic resumes. */
   get mayNeedDecision(): boolean {
     const { waiting, undecided, releasable, holding } = this.load;
     return (
@@ -231,7 +231,7 @@ export class Owner implements Limited {
 export interface Sums extends Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'> {
   /** Number of waiting sandboxes for which the owner's own limit has room. */
   readonly wanted: number;
-  /** How many of the `wanted` sandboxes have work. */
+  /** How many of the `wanted` sandboxes have work (`bare` is false). */
   readonly demand: number;
 }
 

@@ -80,7 +80,7 @@ const withQueue = (quota: ConversationQuota): ConversationQuota => ({
   spec: { ...quota.spec, onExceeded: 'Queue' },
 });
 
-/** The quotas of one namespace, including deleted ones that may be created again soon. Pure. */
+/** Quotas of one namespace, and deleted ones that may be created again. No I/O, and no clock. */
 export class ActiveQuotas {
   readonly #quotas = new Map<string, ConversationQuota>();
   /** Quotas that were deleted within `replacementMs`, by name. */
@@ -117,7 +117,7 @@ export class ActiveQuotas {
     return true;
   }
 
-  /** Time at which a deleted quota ceases to apply; Infinity without one. */
+  /** The next time at which a deleted quota stops applying; Infinity without deleted quotas. */
   get nextChangeAt(): number {
     return Math.min(Infinity, ...[...this.#deleted.values()].map(({ until }) => until));
   }

@@ -25,7 +25,7 @@ export type SlotState =
    */
   | 'suspended';
 
-/** A sandbox as decisions about quotas see it. Times are milliseconds since 1970. */
+/** The data of a sandbox on which decisions of quotas depend. Times are milliseconds since 1970. */
 export interface Slot extends Timing {
   readonly uid: string;
   readonly name: string;
@@ -57,11 +57,11 @@ export interface Slot extends Timing {
   readonly unfinished: boolean;
   /** Earliest time of the automatic resume, for the state `resumable`; 0: at once. */
   readonly resumesAt: number;
-  /** Whether the sandbox is admitted and does not need its slot. */
+  /** Whether the sandbox is admitted, but needs no slot: it has no pod, and is paused or failed. */
   readonly releasable: boolean;
   /**
-   * Whether the sandbox counts against `maxSandboxes`. Sandboxes in deletion, and those that failed
-   * because of `maxSandboxes`, do not.
+   * Whether the sandbox counts against `maxSandboxes`. Sandboxes in deletion do not count, nor do
+   * sandboxes that failed because of `maxSandboxes`.
    */
   readonly stored: boolean;
   /**

@@ -35,8 +35,8 @@ const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
 const deletedQuotaDelayMs = 60_000;
 
 /**
- * The sandboxes of one namespace, by owner, and its quotas. `view` counts only those owners again
- * who have changed since the previous view. Pure: no I/O and no clock.
+ * The sandboxes of one namespace, by owner, and its quotas. `view` counts an owner again only if
+ * the owner has changed since the previous view. The class does no I/O and reads no clock.
  */
 export class Snapshot {
   readonly #slots = new Map<string, Slot>();

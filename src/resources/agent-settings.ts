@@ -28,7 +28,7 @@ const toolName = () =>
     .max(64)
     .regex(/^[A-Za-z][A-Za-z0-9_-]*$/, 'must be the name of a tool');
 
-/** An empty list is valid: such an agent can only talk. */
+/** An empty list is valid: an agent without tools can only talk. */
 export const toolNames = () => z.array(toolName()).max(64);
 
 /** An http(s) URL without user and password, because a password would be stored unencrypted. */

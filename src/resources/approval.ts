@@ -196,7 +196,7 @@ export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer |
 export const forgottenNotice =
   'The agent was stopped and has forgotten this question. It has to ask again; your answer counts for the same call.';
 
-/** Whether the agent has forgotten its question, because its container has ended since then. */
+/** Whether the agent has forgotten its question, because its container has ended since it asked. */
 export const isForgotten = (
   {
     approval,
@@ -209,7 +209,7 @@ export const isForgotten = (
   approval.answer?.sentTime === undefined &&
   (sandboxStatus !== 'RUNNING' || executionStatus !== 'waiting_for_confirmation');
 
-/** Whether there is an answer that the agent can not have received. */
+/** Whether a person has answered, and the answer was not sent to the agent yet. */
 export const hasAnswerToGive = (asking: Asking): boolean => {
   const { approval } = asking.status ?? {};
   return (

@@ -1,7 +1,7 @@
 import { group } from './group.ts';
 import type { ObjectMeta } from '@conversation-operator/kube/object';
 
-/** Maximum number of known texts. When there would be more, the interner forgets all. */
+/** Maximum number of known texts. Above this number, the interner forgets all texts. */
 const maxKnown = 16_384;
 /** Maximum characters of a shared text, because longer texts are rarely equal. */
 const maxLength = 256;

@@ -275,7 +275,7 @@ export function sessionKeyGenerationOf({
   return generationShape.test(text) ? Number(text) : undefined;
 }
 
-/** Label of the warm sandboxes of a pool, and of their pods, with the pool as value. */
+/** Label of the warm sandboxes of a pool, and of their pods. The value is `poolLabelValue`. */
 export const poolLabel = 'conversation-operator.dev/pool';
 /** The pool's name; for a name over 63 characters, its beginning and its hash. */
 export const poolLabelValue = (pool: string): string =>

@@ -44,7 +44,7 @@ export const noneOrOwnerName = () =>
     .max(128)
     .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?)?$/);
 
-/** An RFC 3339 time. Only Kubernetes validates it: zod by default permits only the offset `Z`. */
+/** An RFC 3339 time. Only Kubernetes validates it: by default, zod permits only the offset `Z`. */
 export const timestamp = () => text(40).meta({ format: 'date-time' });
 
 export const observedGeneration = () =>

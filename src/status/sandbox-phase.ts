@@ -122,9 +122,9 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
 }
 
 /**
- * The status with phase, reason and the condition Paused, which follow from its other fields. A
- * stored sandbox without that condition gets it with the next change of its phase, so that an
- * upgrade does not write every stored sandbox at once.
+ * Adds the phase, its reason and the condition Paused to a status. They follow from its other
+ * fields. A stored sandbox without the condition gets it with the next change of its phase, so that
+ * an upgrade does not write every stored sandbox at once.
  */
 export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
   const view = viewOfSandbox({ ...sandbox, status });

@@ -73,8 +73,8 @@ export class EventLog {
       }
       from = next;
     }
-    // Only the events before the first known one are new. While the archive lacks the newest
-    // events, its page begins with older ones.
+    // Only the events before the first known event are new. A page from an archive that lacks the
+    // newest events begins with older events.
     const known = news.findIndex((event) => this.#ids.has(idOf(event)));
     const added = this.#unknown(known < 0 ? news : news.slice(0, known));
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
@@ -125,11 +125,11 @@ export class EventLog {
       before.next_page_id,
       after.next_page_id,
     );
-    // The event may be newer than the latest known event.
+    // The event may be newer than all known events: then a refresh reads it.
     if (this.runOf(id) === undefined) await this.refresh();
   }
 
-  /** Reads the events after the excerpt, which joins the latest events when it reaches them. */
+  /** Reads the events after the excerpt. If they reach the latest events, both lists are joined. */
   async readNewer(): Promise<void> {
     const excerpt = this.excerpt.peek();
     if (excerpt === undefined) return;

@@ -133,7 +133,7 @@ export class History {
     try {
       if (this.#log.runOf(id) === undefined) {
         this.lookup.value = { text: 'Searching for the event…' };
-        // Reads the latest events first, because the excerpt joins them if they overlap.
+        // Reads the latest events first: if the excerpt overlaps with them, both lists are joined.
         if (this.events.peek().length === 0) await this.refresh();
       }
       if (this.#log.runOf(id) === undefined) {

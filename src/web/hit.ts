@@ -70,7 +70,7 @@ const shownTexts = (entry: Entry): readonly string[] => {
   return entry.kind === 'folded' ? [entry.name, entry.text] : [entry.text];
 };
 
-/** All strings in a value, except images. */
+/** All strings in a value, except data URLs of images. */
 function* textsIn(value: unknown): Generator<string> {
   if (typeof value === 'string') {
     if (!value.startsWith('data:')) yield value;

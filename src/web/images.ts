@@ -83,7 +83,7 @@ export class Images {
     this.list.value = this.list.value.filter((other) => other !== image);
   }
 
-  /** Adds an image with an even share of the free characters. Some stay free for later images. */
+  /** Adds an image. Each file gets an equal share of the free characters, and a part stays free. */
   async #add(file: File, filesLeft: number): Promise<void> {
     const used = this.list.value.reduce((sum, { url }) => sum + url.length, 0);
     const share = Math.min(maxUrlCharacters, (this.#maxCharacters - used) / (filesLeft + 0.5));

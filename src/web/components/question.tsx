@@ -15,7 +15,7 @@ interface GivenAnswer {
   readonly outcome?: string;
 }
 
-/** The request for the whole text of a question whose record contains only the beginning. */
+/** The request for the whole text of a question whose record contains only a part of the text. */
 interface Reading extends Pick<Approval, 'id'> {
   /** Undefined during the request, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
