@@ -123,8 +123,8 @@ function isScaledSince(sandbox: Sandbox): boolean {
 }
 
 /**
- * Maximum age in milliseconds of a request to resume when this process first sees it. Owners can
- * set the annotation with the time, and an older time must not give them a better position.
+ * Maximum age in milliseconds of a request to resume when this process first sees it. An owner can
+ * write any time into the annotation, and must not get a better position by an older time.
  */
 const maxRequestAgeMs = 1_000;
 

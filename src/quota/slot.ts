@@ -41,9 +41,7 @@ export interface Slot extends Timing {
   readonly sandbox: Sandbox;
   /** Time of the request, for the state `waiting`. */
   readonly requestedAt: number;
-  /**
-   * Whether a waiting sandbox has no work (start, message or run). It evicts only idle sandboxes.
-   */
+  /** Whether a waiting sandbox has no work (start, message or run). It evicts only idle ones. */
   readonly bare: boolean;
   /** Whether the condition Admitted explains why the sandbox waits. */
   readonly explained: boolean;
@@ -53,7 +51,7 @@ export interface Slot extends Timing {
   readonly automatic: boolean;
   /** Time of the pause, for the state `resumable`. */
   readonly pausedSince: number;
-  /** Whether the pause interrupted a run or a start, or a message waits. */
+  /** Whether work is left: the pause interrupted a run or a start, or a message waits. */
   readonly unfinished: boolean;
   /** Earliest time of the automatic resume, for the state `resumable`; 0: at once. */
   readonly resumesAt: number;

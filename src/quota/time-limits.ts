@@ -144,8 +144,8 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   // A sandbox that starts or was resumed gets the time of a start: on slow nodes it may need more
   // than `stalledGraceMs` until it is ready.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
-  // `maxActiveTime` applies here too. Otherwise a resumed sandbox whose agent never answers would
-  // keep its slot for ever, if its template has no `idleTimeout`.
+  // `maxActiveTime` also applies without a usable agent. Otherwise a resumed sandbox whose agent
+  // never answers would keep its slot for ever, if its template has no `idleTimeout`.
   const ages = {
     activeSince,
     idleSince: since,

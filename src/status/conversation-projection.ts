@@ -165,9 +165,9 @@ export function withProjection(
 }
 
 /**
- * Whether a stored conversation is over and lacks the condition Finished, from which its retention
- * counts. Other fields that `withProjection` adds wait for the next write, so that an upgrade does
- * not write every stored conversation at once.
+ * Whether a stored conversation is over and lacks the condition Finished, with which its retention
+ * time begins. Other fields that `withProjection` adds wait for the next write, so that an upgrade
+ * does not write every stored conversation at once.
  */
 export const lacksFinishedCondition = (conversation: ConversationMessages): boolean =>
   findCondition(conversation.status?.conditions, ConversationCondition.finished) === undefined &&

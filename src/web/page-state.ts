@@ -63,7 +63,7 @@ export class PageState {
       if (value === undefined) sessionStorage.removeItem('sought');
       else sessionStorage.setItem('sought', value);
     });
-    // Runs on each reconnection while the role is unknown.
+    // Reads the role on each reconnection until it is known.
     effect(() => {
       if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();
     });

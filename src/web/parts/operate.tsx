@@ -90,7 +90,7 @@ class ServiceState {
     if (document.visibilityState === 'visible') void this.read();
   };
 
-  /** Reads when the page becomes visible, because the figures of a hidden page are old. */
+  /** Reads the overview when the page becomes visible: the figures of a hidden page are old. */
   #onVisible = (): void => {
     if (this.isForbidden.peek()) return;
     clearTimeout(this.#timer);
