@@ -69,7 +69,10 @@ export class KeyList {
     return false;
   }
 
-  /** Issues a key, valid until an ISO 8601 time or the session's end. Rejects with an ApiError. */
+  /**
+   * Issues a key. It is valid until `expires_at` (ISO 8601), or without it until the session ends.
+   * Rejects with an ApiError.
+   */
   make = async (name: string, expires_at?: string): Promise<string> => {
     const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });
     this.rows.value = [...(this.rows.peek() ?? []), new Entry(record)];

@@ -52,7 +52,7 @@ export class PageState {
   readonly specs = signal<readonly SandboxSpecRecord[]>([]);
   /** The role of the session; undefined until it has been read. */
   readonly role = signal<'user' | 'admin' | undefined>(undefined);
-  /** Whether the gateway also serves the official web UI, with its chats at /conversations/{id}. */
+  /** Whether the gateway also serves the web UI of OpenHands, with chats at /conversations/{id}. */
   readonly hasUi: boolean;
 
   constructor({ hasUi }: { readonly hasUi: boolean }) {
@@ -63,7 +63,7 @@ export class PageState {
       if (value === undefined) sessionStorage.removeItem('sought');
       else sessionStorage.setItem('sought', value);
     });
-    // Runs on each reconnection while the role is unknown.
+    // Reads the role on each reconnection until it is known.
     effect(() => {
       if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();
     });
@@ -119,7 +119,7 @@ export class PageState {
     if (text.length >= minSought) this.sought.value = text;
   }
 
-  /** Opens the start form. In small windows, the form appears with the next frame. */
+  /** Opens the start form. In small windows, its field can get the focus only in the next frame. */
   openForm(): void {
     const focus = () => document.getElementById('message')?.focus();
     this.isFormOpen.value = true;
