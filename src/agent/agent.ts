@@ -58,7 +58,7 @@ export interface AgentInit {
 }
 
 export interface AgentCommand {
-  /** Program for /bin/sh (may be dash). It must have no secret: the agent stores it unencrypted. */
+  /** Program for /bin/sh (may be dash), without secrets: the agent stores the text unencrypted. */
   readonly command: string;
   /** Absent: the working directory of the agent process. */
   readonly cwd?: string;

@@ -104,7 +104,7 @@ export class SandboxKeys {
 
   /**
    * Session key that clients send to the gateway: a reference to the client's API key, and a MAC.
-   * It is valid while the API key is valid, until a rotation. Throws for an unknown `keyId`.
+   * The key is valid while the API key is valid, until a rotation. Throws for an unknown `keyId`.
    */
   clientKey(
     sandboxUid: string,

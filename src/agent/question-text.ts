@@ -94,7 +94,7 @@ class Hidden {
     this.#longest = secrets.reduce((longest, { value }) => Math.max(longest, value.length), 0);
   }
 
-  /** Returns where the first shown part ends and the last begins. No cut is within a secret. */
+  /** Returns where the first shown part ends and the last begins, neither within a secret. */
   endsOf(text: string): readonly [number, number] {
     const from = text.length - maxEnd;
     const before = Math.max(0, from - this.#longest);

@@ -4,7 +4,7 @@ import { byEviction, evictableAt } from './eviction.ts';
 import { firstOf, type Slot, type SlotOrder } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** What a quota would do now with a new start, or with a resume with a message or a run. */
+/** The present decision of a quota about a new start, or about a resume with a message or a run. */
 export type AdmissionForecast =
   | { readonly outcome: 'admitted' }
   /** The start gets a slot that is being freed, without an eviction. */

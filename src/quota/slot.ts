@@ -41,7 +41,7 @@ export interface Slot extends Timing {
   readonly sandbox: Sandbox;
   /** Time of the request, for the state `waiting`. */
   readonly requestedAt: number;
-  /** Whether a waiting sandbox has no work (start, message or run). It evicts only idle ones. */
+  /** Whether a waiting sandbox has no work (start, message or run), and so evicts only idle ones. */
   readonly bare: boolean;
   /** Whether the condition Admitted explains why the sandbox waits. */
   readonly explained: boolean;

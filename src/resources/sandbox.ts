@@ -185,8 +185,8 @@ export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
   /**
-   * The sandbox was resumed without work (a message or a run). It gets a free slot or the slot of
-   * an idle sandbox, but never the slot of a working agent.
+   * The sandbox was resumed without work (a message or a run). Such a sandbox gets a free slot or
+   * the slot of an idle sandbox, but never the slot of a working agent.
    */
   waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',
@@ -260,8 +260,8 @@ export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean
   metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
 
 /**
- * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. It is not in the
- * spec, because each change of the spec increments the generation, by which a pause is identified.
+ * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. The spec does not
+ * have it, because each change of the spec increments the generation, which identifies a pause.
  */
 export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session-key-generation';
 export const maxSessionKeyGeneration = 999_999_999_999_999;

@@ -78,7 +78,7 @@ export interface ManyQuestion {
 const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** The question before an action. It names conversations by group, hidden ones and consequences. */
+/** The question before an action names the conversations by group, hidden ones and consequences. */
 export function questionFor(
   action: ManyAction,
   rows: readonly Row[],

@@ -231,7 +231,7 @@ export interface Stored {
   readonly notice: string | null;
 }
 
-/** What the page says about an answer to a question of the agent, and about the next step. Pure. */
+/** The page's sentence about an answer to a question of the agent, and the next step. Pure. */
 export function outcomeOf(
   { state, notice }: Stored,
   { isRunning }: { readonly isRunning: boolean },

@@ -19,7 +19,7 @@ export interface CheckPodOptions {
   readonly template: SandboxTemplate;
 }
 
-/** A small pod for the nodes of sandboxes. It passes the Pod Security Standard `restricted`. */
+/** A small pod for the nodes of sandboxes, which passes the Pod Security Standard `restricted`. */
 export function checkPod(options: CheckPodOptions) {
   const { image, command, args = [], labels = {}, pullSecrets = [], claim, template } = options;
   const { initContainers = [], volumes = [] } = options;

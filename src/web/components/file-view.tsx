@@ -33,7 +33,7 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-/** An SVG may take minutes to render. It is not shown above this length, or if it repeats parts. */
+/** Maximum length of a shown SVG, which may take minutes to render, as one that repeats parts. */
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 

@@ -49,7 +49,7 @@ export function isSafePath(path: string): boolean {
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
-/** Headers that may occur only once. Of two values, two servers could use different ones. */
+/** Headers that may occur only once, because two servers could use different ones of two values. */
 const single: ReadonlySet<string> = new Set([
   'host',
   'authorization',

@@ -183,7 +183,7 @@ function conditionsOf(observed: Observed, phase: string): readonly PodCondition[
   ];
 }
 
-/** Returns the status as a kubelet reports it. It changes only if the observations change. */
+/** Returns the status as a kubelet reports it. The same observations give the same status. */
 export function podStatusOf(observed: Observed): PodStatus {
   const { pod, records, waiting, podIP, hostIP, startTime, previous } = observed;
   const phase = phaseOf(observed);

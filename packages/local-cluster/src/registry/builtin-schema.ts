@@ -55,7 +55,7 @@ function objectSchema(name: string, reference: Reference) {
 
 const resolved = new Map<string, Schema>();
 
-/** Returns a built-in type's shared schema. It requires no fields: a kind's `validate` does so. */
+/** Returns a built-in type's shared schema, without required fields: `validate` checks these. */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;
