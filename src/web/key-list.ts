@@ -70,8 +70,8 @@ export class KeyList {
   }
 
   /**
-   * Issues a key, which is valid until `expires_at` (ISO 8601), or until the session ends if there is
-   * no `expires_at`. Rejects with an ApiError.
+   * Issues a key, which is valid until `expires_at` (ISO 8601), or, without that, until the session
+   * ends. Rejects with an ApiError.
    */
   make = async (name: string, expires_at?: string): Promise<string> => {
     const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });
