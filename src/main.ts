@@ -3,7 +3,7 @@ import packageJson from '../package.json' with { type: 'json' };
 
 /**
  * The check precedes the import of the program: an older version of Node would fail with a stack
- * while loading modules that use newer syntax or APIs. This file itself uses none of these.
+ * trace while loading modules that use newer syntax or APIs. This file itself uses none of these.
  */
 const [needed = 0, present = 0] = [packageJson.engines.node, process.versions.node].map((text) =>
   Number(/\d+/.exec(text)?.[0]),

@@ -21,8 +21,9 @@ import { acpApprovalSchema } from './wire.ts';
 type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
 
 /**
- * Client for the ACP bridge, a server that runs an agent of the Agent Client Protocol. Questions
- * have ids. Questions and answers survive a restart; answers are stored before confirmation.
+ * Client for the ACP bridge, a server that runs an agent of the Agent Client Protocol. The bridge
+ * gives each question an id, keeps questions and answers over a restart, and stores an answer
+ * before it confirms the answer.
  */
 export class AcpClient extends OpenHandsClient {
   override async question(
@@ -103,7 +104,7 @@ function acpQuestionOf({
         name,
         kind: optionKind,
       })),
-    // Some agents put the command only in the title. `rawHash` covers the call with its secrets.
+    // Some agents put the command only in the title. `rawHash` hashes the call with its secrets.
     callHash: callHashOf([tool, title, input ?? null, rawHash ?? null]),
     calls: [{ tool, kind, input: input ?? undefined, words: title }],
     hidden: hidden ?? undefined,
@@ -127,8 +128,8 @@ const protocolServer = ({ name, type = 'http', url, command, args = [], env }: M
     : { type, name, url, headers: [] };
 
 /**
- * Environment of the ACP bridge. The agent that the sandbox stores (`agentName`) takes precedence
- * over the template's agent, because the volume has the sessions of the stored one.
+ * Environment of the ACP bridge. The agent in the sandbox's status (`agentName`) takes precedence
+ * over the template's agent, because the volume contains the sessions of `agentName`.
  */
 function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContainerOptions) {
   const { agent = '', command, mode, env, mcpServers, allowAlways } = acp;

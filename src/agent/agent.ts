@@ -58,7 +58,7 @@ export interface AgentInit {
 }
 
 export interface AgentCommand {
-  /** Program for /bin/sh, which may be dash. The agent stores the text unencrypted: no secrets. */
+  /** Program for /bin/sh (may be dash), without secrets: the agent stores the text unencrypted. */
   readonly command: string;
   /** Absent: the working directory of the agent process. */
   readonly cwd?: string;
@@ -120,11 +120,11 @@ export interface AgentSecret {
 export interface NewAgentConversation {
   /** A UUID, with or without dashes. */
   readonly id: string;
-  /** UID of the Conversation. The client rejects an agent's conversation with another UID. */
+  /** UID of the Conversation. The client throws if the agent's conversation has another UID. */
   readonly uid?: string | undefined;
   readonly workingDir: string;
   readonly message?: AgentMessage | undefined;
-  /** Absent: the default model of the agent. An agent without one fails with `unconfigured`. */
+  /** Absent: the agent's default model. The call throws `unconfigured` if the agent has none. */
   readonly llm?: AgentLlm | undefined;
   readonly systemMessageSuffix?: string | undefined;
   /** Names of tools. Absent: the agent chooses. The client rejects a tool that the agent lacks. */
@@ -147,8 +147,8 @@ export interface AgentMetrics {
 }
 
 /**
- * A conversation as the agent last stored it, which may be one step behind. Ignore a terminal
- * status that is read within 1 s after a call of `run` or `sendMessage`.
+ * A conversation as the agent last stored it. The stored state may be one step behind: ignore a
+ * terminal status that is read within 1 s after a call of `run` or `sendMessage`.
  */
 export interface AgentConversation {
   /** 32 hex digits. */
@@ -206,17 +206,17 @@ type AgentCall<Needs extends readonly unknown[], Result> = (
 ) => Promise<Result>;
 
 /**
- * The calls of the operator to an agent. Every method throws `AgentError` and has a deadline of its
- * own. No method retries a request that the agent could execute twice.
+ * The calls of the operator to an agent. Every method throws `AgentError` and has its own deadline.
+ * No method sends a request again that the agent could then execute twice.
  */
 export interface AgentClient {
-  /** Resolves for an agent that does not answer, too. The call needs no key. */
+  /** Resolves to `unreachable` if the agent does not answer. The call needs no key. */
   readonly probe: AgentCall<[], AgentState>;
-  /** Undefined if the agent already has this session key, or has keys from its environment. */
+  /** Gives the agent its keys. Undefined: it already has these keys, or keys of its environment. */
   readonly initialise: AgentCall<[init: AgentInit], AgentIntroduction | undefined>;
   /** A non-zero exit code does not throw. An abort of the call does not stop the command. */
   readonly execute: AgentCall<[command: AgentCommand], AgentCommandResult>;
-  /** Writes a small file whole, with its parent folders. `path` is absolute, in the sandbox. */
+  /** Writes a whole small file, and creates its parent folders. `path` is an absolute path. */
   readonly writeFile: AgentCall<[path: string, text: string], void>;
   /** The hooks that a repository configures; undefined if the repository has none. */
   readonly hookConfig: AgentCall<
@@ -239,14 +239,14 @@ export interface AgentClient {
     [ids: readonly string[]],
     readonly (AgentConversation | undefined)[]
   >;
-  /** Starts or continues a run; no effect on a running or finished one. `busy`: too many runs. */
+  /** Starts or continues a run, unless it runs or is finished. Throws `busy` for too many runs. */
   readonly run: AgentCall<[id: string], void>;
   /** Kills the running tool call and pauses the run. Without a run, the call has no effect. */
   readonly interrupt: AgentCall<[id: string], void>;
   /**
-   * Waits up to 5 min for the running tool call to end. The call is not idempotent: after an
-   * unknown outcome, read `userMessages` before a retry. `started: false` means that the agent has
-   * stored the message but has too many runs: call `run` later, and do not send the message again.
+   * Sends a message. Waits up to 5 min for a running tool call. Not idempotent: after an unknown
+   * outcome, read `userMessages` before a retry. `started: false` means that the agent has stored
+   * the message but has too many runs: call `run` later, and do not send the message again.
    */
   readonly sendMessage: AgentCall<
     [id: string, message: AgentMessage],
@@ -259,11 +259,11 @@ export interface AgentClient {
     [id: string, after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined],
     readonly AgentUserMessage[]
   >;
-  /** Undefined in status `error`: the agent was killed during the run. `run` continues the run. */
+  /** Error of the last run. Undefined in status `error`: the agent was killed; call `run` again. */
   readonly lastError: AgentCall<[id: string], AgentFailure | undefined>;
   /**
    * Result of the agent's work since the last user message, with the whole last message of the
-   * agent; undefined if the agent has done nothing since. The run of `conversation` is over.
+   * agent; undefined if the agent has done nothing since. Call this method after the run has ended.
    */
   readonly lastResult: AgentCall<[conversation: AgentConversation], RunResult | undefined>;
   /** Sets the model and its key for all later model calls. The current run continues. */
@@ -272,13 +272,13 @@ export interface AgentClient {
   readonly serverInfo: AgentCall<[], { readonly needsModel: boolean }>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
   readonly runningConversations: AgentCall<[], readonly string[]>;
-  /** Open question, if any. Throws `busy` if the conversation changes too fast to be read. */
+  /** Open question; undefined without one. Throws `busy` if the conversation keeps changing. */
   readonly question: AgentCall<[id: string], AgentQuestion | undefined>;
-  /** Throws `refused` if another question, or none, is open. `question` shows unknown outcomes. */
+  /** Throws `refused` if this question is not open. After an unknown outcome, call `question`. */
   readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;
   /**
-   * Whether an approval of unknown outcome has reached the agent, once its question is not open any
-   * more. False if the tool calls were rejected, or if the agent has not stored this answer.
+   * Call this after `answer` had an unknown outcome and the question is no longer open. True: the
+   * agent has stored this approval. False: it has not, or the tool calls were rejected.
    */
   readonly hadApproval: AgentCall<[id: string, answer: AgentAnswer], boolean>;
   /** Ids (32 hex digits) of the conversations whose open question is lost if the agent ends. */
@@ -299,9 +299,9 @@ interface AgentProbe {
 
 /** Fields that the operator adds to the agent's container in the template. */
 export interface AgentContainer {
-  /** Overrides the template's environment. Readers of the pod see the values: no secrets. */
+  /** Overrides the template's environment. Has no secret: readers of the pod see each value. */
   readonly env: readonly { readonly name: string; readonly value: string }[];
-  /** The three probes apply to a template's container that has no probe of its own. */
+  /** Each probe applies only if the template's container does not have this probe. */
   readonly startupProbe: AgentProbe;
   readonly readinessProbe: AgentProbe;
   readonly livenessProbe: AgentProbe;
@@ -315,14 +315,14 @@ export interface AgentContainerOptions {
   readonly stateDir: string;
   /** Key of the operator's `initialise` call. The agent accepts the key for no other call. */
   readonly bootstrapKey: string;
-  /** Agent of kind `acp` that the sandbox's status stores. Absent: that of the template. */
+  /** Name of the `acp` agent in the sandbox's status. Absent: the agent of the template. */
   readonly agentName?: string | undefined;
   readonly acp?: AcpSettings | undefined;
 }
 
-/** Definition of a kind of agents. Each one has a file and an entry in `kinds.ts`. */
+/** Definition of a kind of agents. Each kind has a file and an entry in `kinds.ts`. */
 export interface AgentKindDefinition {
-  /** Port of an agent whose template names none. */
+  /** Port of an agent whose template names no port. */
   readonly defaultPort: number;
   /** Whether every agent of the kind repeats an open question after its container restarts. */
   readonly keepsQuestions: boolean;

@@ -1,6 +1,6 @@
-/** API keys of models, by the names that a SandboxTemplate uses. */
+/** API keys of models. A SandboxTemplate contains only the names of the keys. */
 export interface AgentCredentials {
-  /** The owner's current key, or else the shared one; undefined if there is none. Never rejects. */
+  /** The owner's current key, or else the shared key; undefined without both. Never rejects. */
   of(owner: string, name: string): Promise<string | undefined>;
 }
 

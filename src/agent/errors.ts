@@ -15,7 +15,7 @@ export const agentErrorCodes = [
   'refused',
   /** The conversation needs a model, and none is configured. */
   'unconfigured',
-  /** Too many runs, or an earlier call may still create the conversation. */
+  /** The agent has too many runs, or an earlier call may still be creating the conversation. */
   'busy',
   /** HTTP 5xx: the agent may have executed the request. */
   'failed',

@@ -20,7 +20,7 @@ interface EventKind {
   /** How the web page shows the event. `hidden`: not at all, or within the event of its action. */
   readonly shown:
     'message' | 'action' | 'call' | 'failure' | 'interruption' | 'prompt' | 'state' | 'hidden';
-  /** Absent: the event is no result of an action. `observed`: the event itself has the outcome. */
+  /** `observed`: the event contains the outcome of an action. Absent: the event is no result. */
   readonly result?: 'observed' | 'failed' | 'rejected';
   /** Whether searches skip the texts of the event. Absent: false. */
   readonly isUnsearched?: boolean;

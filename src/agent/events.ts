@@ -44,7 +44,7 @@ export class AgentEvents {
     return this.#api.stream(endpoint, { signal }, `${pathOf(id)}/events/search`, query);
   }
 
-  /** JSON in UTF-8, not validated; undefined if unknown. Throws for more than `maxBytes`. */
+  /** An event as unvalidated JSON in UTF-8; undefined if none exists. Throws above `maxBytes`. */
   async event(
     endpoint: AgentEndpoint,
     { conversation, event, maxBytes }: EventRead,
@@ -71,8 +71,8 @@ export class AgentEvents {
   }
 
   /**
-   * Outputs, messages and thoughts that still grow, from the cursor of an earlier answer on.
-   * Undefined if the agent does not report such texts, or does not know the conversation.
+   * Returns outputs, messages and thoughts that still grow, after the `cursor` of an earlier
+   * answer. Undefined if the agent does not report such texts, or does not know the conversation.
    */
   async live(
     endpoint: AgentEndpoint,
@@ -128,7 +128,7 @@ const liveItemSchema = z.object({
   text: z.string().describe('The part, without the secrets that the service knows.'),
 });
 
-/** Parts of outputs, messages and thoughts that still grow, and that no event has yet. */
+/** Parts of outputs, messages and thoughts that still grow. No event contains these parts yet. */
 export const liveSchema = z.object({
   items: z.array(liveItemSchema).max(maxItems),
   cursor: liveCursor

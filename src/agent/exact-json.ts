@@ -41,7 +41,7 @@ export function parseExactly(text: string): unknown {
 const isOfNumber = (character = ''): boolean =>
   (character >= '0' && character <= '9') || '+-.eE'.includes(character || ' ');
 
-/** Replaces each string that begins with `mark` by the number behind the mark. */
+/** Replaces each string of `mark` and a number by the number as an object of `JSON.rawJSON`. */
 function withNumbers(value: unknown, mark: string): unknown {
   if (typeof value === 'string')
     return value.startsWith(mark) ? json.rawJSON(value.slice(mark.length)) : value;
@@ -52,5 +52,5 @@ function withNumbers(value: unknown, mark: string): unknown {
   );
 }
 
-/** Whether a value from `parseExactly` is an object of `JSON.rawJSON`, so a number. */
+/** Whether a value from `parseExactly` is an object of `JSON.rawJSON`, that is, a number. */
 export const isExactNumber = (value: object): boolean => json.isRawJSON(value);

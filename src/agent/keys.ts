@@ -27,7 +27,7 @@ export interface ClientGrant {
 
 /** Minimum bytes of a master key: the length of a random 256 bit key. */
 const minMasterKeyBytes = 32;
-/** Maximum cached keys, about 200 bytes each. The answer about a running sandbox contains a key. */
+/** Maximum cached keys of about 200 bytes. The API returns a key with each running sandbox. */
 const maxRemembered = 20_000;
 
 interface ClientKey {
@@ -47,7 +47,7 @@ interface ClientKey {
  */
 export class SandboxKeys {
   #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
-  /** Keys by master key id, then sandbox UID. Nested maps are faster than concatenated keys. */
+  /** Keys by the master key's id and the sandbox's UID. Nested maps are faster than joined keys. */
   readonly #sessionKeys = new Map<string, Map<string, string>>();
   /** Session keys by the UID of the API key and the UID of the sandbox. */
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
@@ -103,8 +103,8 @@ export class SandboxKeys {
   }
 
   /**
-   * Session key that clients send to the gateway: a reference to the API key that read this key,
-   * and a MAC. Valid while the API key is, and until a rotation. Throws for an unknown `keyId`.
+   * Session key that clients send to the gateway: a reference to the client's API key, and a MAC.
+   * The key is valid while the API key is valid, until a rotation. Throws for an unknown `keyId`.
    */
   clientKey(
     sandboxUid: string,
@@ -124,9 +124,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Returns UUIDv8s for a text, one per master key, the current one first. Every replica returns
-   * the same, and nobody can compute one without a master key. During a rotation of master keys,
-   * the later ones find an object that has its name from an earlier master key.
+   * Returns one UUIDv8 of a text for each master key. The first belongs to the current key. Every
+   * replica returns the same UUIDs, and nobody can compute a UUID without a master key. During a
+   * rotation, the other UUIDs find objects that were named under an earlier master key.
    */
   derivedIds(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -151,9 +151,9 @@ export class SandboxKeys {
   }
 
   /**
-   * MACs of the secrets in a request that starts a conversation, one per master key, the current
-   * one first. A MAC reveals nothing about the secrets; nobody can compute one without a master
-   * key. During a rotation, the later ones match a request stored under an earlier master key.
+   * Returns a MAC for each master key, over the secrets in a request that starts a conversation;
+   * the first is under the current key. A MAC reveals no secret, and nobody can compute it without
+   * a master key. During a rotation, the others match requests stored under earlier keys.
    */
   startSecretsMacs(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -167,22 +167,22 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secret', keyId);
   }
 
-  /** Key for `initialise` only: the agent's shell can read this key in the pod's environment. */
+  /** Key for `initialise` only, because the agent's shell can read it in the pod's environment. */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
 
-  /** Key of the gateways' notifications to the operators, and of no other request. */
+  /** Key that authenticates only the notifications of the gateways to the operators. */
   notificationKey(): string {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /** Whether the candidate is the notification key under any master key, in constant time. */
+  /** Whether the candidate is a `notificationKey` of any master key. Compares in constant time. */
   acceptsNotificationKey(candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
   }
 
-  /** Whether `textOf` gives the candidate for any master key; compares all in constant time. */
+  /** Whether `textOf` returns the candidate for a master key. Compares all in constant time. */
   #isAny(candidate: string, textOf: (keyId: string) => string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -212,7 +212,7 @@ export class SandboxKeys {
     return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), address, end)}`;
   }
 
-  /** Whether a ticket is for this sandbox and repository, and not expired, in constant time. */
+  /** Whether the ticket is valid for this sandbox and repository. Compares in constant time. */
   acceptsCloneTicket(
     sandboxUid: string,
     address: RepositoryAddress,
@@ -228,39 +228,39 @@ export class SandboxKeys {
   }
 
   /**
-   * Password of git in a sandbox, for the git hosts behind the gateway. The token is constant, and
-   * all processes of the sandbox can read the token: the gateway authorizes each request. Throws
-   * for an unknown `keyId`.
+   * Constant password with which git in a sandbox uses the git hosts behind the gateway. All
+   * processes of the sandbox can read the token, so the gateway also authorizes each request.
+   * Throws for an unknown `keyId`.
    */
   gitToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'git', keyId);
   }
 
-  /** Whether the candidate is the sandbox's `gitToken` under any master key, in constant time. */
+  /** Whether the candidate is a `gitToken` under any master key. Compares in constant time. */
   acceptsGitToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
 
-  /** Token of an agent for the gateway's MCP tools, constant. Throws for an unknown `keyId`. */
+  /** Constant token of an agent for the gateway's MCP tools. Throws for an unknown `keyId`. */
   toolsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'tools', keyId);
   }
 
-  /** Whether the candidate is the sandbox's `toolsToken` under any master key, in constant time. */
+  /** Whether the candidate is a `toolsToken` under any master key. Compares in constant time. */
   acceptsToolsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.toolsToken(sandboxUid, keyId));
   }
 
   /**
    * Constant token with which an agent reads the secrets of its conversations from the gateway. All
-   * processes of the sandbox can read the token: the gateway authorizes each request. Throws for an
-   * unknown `keyId`.
+   * processes of the sandbox can read the token, so the gateway also authorizes each request.
+   * Throws for an unknown `keyId`.
    */
   secretsToken(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secrets', keyId);
   }
 
-  /** Whether the candidate is the sandbox's `secretsToken` under any master key; constant time. */
+  /** Whether the candidate is a `secretsToken` under any master key. Compares in constant time. */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
   }
@@ -302,7 +302,7 @@ export const sessionReferenceOf = (apiKeyUid: string): string =>
   createHash('sha256').update(apiKeyUid).digest('base64url').slice(0, referenceLength);
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
-/** The input has no slash, unlike those of sandboxes' keys: this key differs from all of them. */
+/** This key differs from all keys of sandboxes: their inputs have a slash, and this has none. */
 const notificationKeyOf = (masterKey: KeyObject): string =>
   createHmac('sha256', masterKey).update('notifications').digest('base64url');
 

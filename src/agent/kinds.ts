@@ -29,7 +29,7 @@ export function agentEndpointOf(
   };
 }
 
-/** Forwards each call to the client for the kind of the endpoint, whose guarantees apply. */
+/** Forwards each call to the client for the endpoint's kind, and keeps this client's guarantees. */
 export class ClientOfKinds implements AgentClient {
   readonly #clients: ReadonlyMap<AgentKind, AgentClient>;
 
@@ -89,7 +89,7 @@ export const createAgentClient = (): ClientOfKinds =>
     new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])),
   );
 
-/** Kind of the agent in the status, which the first pod sets; before that, the template's. */
+/** Kind of the agent in the sandbox's status; before the first pod, the kind in the template. */
 export const agentKindOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,
@@ -100,7 +100,7 @@ export const keepsQuestions = (
   { keepsQuestions: isReported = false }: Pick<AgentConversation, 'keepsQuestions'>,
 ): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
-/** Name of an `acp` agent; undefined with a command. The status takes precedence. */
+/** Name of the `acp` agent from the status, else the template. Undefined: a command replaces it. */
 export const agentNameOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * A gateway tells the operators that an agent has reported a change. The leader only polls the
- * agent sooner, so a notification may be lost, late, repeated or wrong.
+ * A notification from a gateway to the operators: an agent has reported a change. The notification
+ * only makes the leader of the operators poll sooner, so it may be lost, late, repeated or wrong.
  */
 export interface AgentNotification {
   readonly namespace: string;

@@ -117,9 +117,9 @@ export class OpenHandsApi {
   }
 
   /**
-   * Returns the items of up to 20 pages within one deadline. The list ends after a page that is
-   * enough for `isEnough`, and before a page that was read already: an agent that does not know a
-   * page id restarts at the first page without an error.
+   * Returns the items of up to 20 pages within one deadline. The list ends after the first page for
+   * which `isEnough` returns true, and before a page that was already read: an agent that does not
+   * know a page id sends the first page again without an error.
    */
   async pages<T>(
     endpoint: AgentEndpoint,
@@ -164,7 +164,7 @@ export class OpenHandsApi {
 
 const keyOf = ({ sessionKey }: AgentEndpoint) => ({ 'x-session-api-key': sessionKey });
 
-/** Throws for a text that is no UUID: users choose the name, which must not change the path. */
+/** API path of a conversation. Throws for a text that is no UUID and could change the path. */
 export function pathOf(id: string): string {
   return `/api/conversations/${dashedUuid(hexOf(id))}`;
 }

@@ -57,7 +57,9 @@ const probeTimeoutMs = 3000;
 /** Maximum bytes of a probe's answer. The operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
-/** Maximum bytes of a conversation: 7000 model calls of 265 bytes. Many agents answer at once. */
+/**
+ * Maximum bytes of a conversation: 7000 model calls of 265 bytes. Many may be in memory at once.
+ */
 const maxConversationBytes = 2 * 1024 * 1024;
 /** Maximum characters of the display name that an agent reports. */
 const maxTitleLength = 64;
@@ -108,7 +110,7 @@ export class OpenHandsClient implements AgentClient {
       const { body } = await this.api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
-        // A second request does no harm: the session key shows whether the agent has these keys.
+        // The agent refuses a second request. The client then checks the session key.
         repeatable: true,
         headers: { 'x-init-api-key': init.bootstrapKey },
         // Unlike all other paths, this one rejects unknown fields.

@@ -63,7 +63,7 @@ const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefine
     ? undefined
     : Object.fromEntries(servers.map(({ name, ...server }) => [name, server]));
 
-/** The model rates risks. Otherwise all are unknown, and ConfirmRisky asks at every step. */
+/** The model rates the risk of each action. Without ratings, `ConfirmRisky` asks at every step. */
 const analyzerOf = (policy: ConfirmationPolicy | undefined): object | undefined =>
   policy === 'ConfirmRisky' ? { kind: 'LLMSecurityAnalyzer' } : undefined;
 
@@ -204,7 +204,7 @@ export const secretsOf = ({
   ...mcpServers.flatMap((server) => Object.values('url' in server ? server.headers : server.env)),
 ];
 
-/** The agent reports a time-out only as exit code -1, so the time that the call took decides. */
+/** The agent reports a time-out only as exit code -1. `tookMs` tells it from other failures. */
 export function commandResultOf(
   output: z.output<typeof commandOutputSchema>,
   { tookMs, timeoutSeconds }: { readonly tookMs: number; readonly timeoutSeconds: number },
@@ -234,7 +234,7 @@ export const userMessageOf = ({
 /** Maximum time between the two events of a failed run: its status `error` and its error. */
 const oneGoMs = 1_000;
 
-/** Whether a status event is of a later run or failure. Both times have one clock and no zone. */
+/** Whether an event reports a run that starts or fails after `since`, a UTC time without zone. */
 export const isStartOrFailureAfter =
   (since: string) =>
   ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>
@@ -323,7 +323,7 @@ function assertSameUid(
   }
 }
 
-/** Compares times of the agent's clock. An unknown time counts as old: no caller waits forever. */
+/** Compares times of the agent's clock. An unknown time counts as old, so nobody waits forever. */
 function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): boolean {
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;

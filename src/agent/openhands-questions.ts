@@ -14,9 +14,9 @@ import {
 export interface RecentActions {
   readonly conversation: Pick<AgentConversation, 'executionStatus'> &
     Partial<Pick<AgentConversation, 'updatedAt'>>;
-  /** Newest first, at least down to the newest action of an earlier response of the model. */
+  /** Newest first. The list ends on the first page with an action of an earlier model response. */
   readonly actions: readonly ActionEvent[];
-  /** Whether unread older actions may wait for an answer, too. */
+  /** Whether older actions, which were not read, may wait for an answer, too. */
   readonly hasMore?: boolean;
   /** Reason why older actions could not be read. */
   readonly problem?: string;
@@ -141,7 +141,7 @@ export function questionOf(recent: RecentActions): AgentQuestion | undefined {
   };
 }
 
-/** Valid as an id in a resource, whatever id the agent gives its action. */
+/** Question id that a resource can store, whatever id the agent gives to the action. */
 const questionIdOf = (actionId: string, callHash: string): string =>
   `${storableId(actionId)}.${callHash.slice(0, 12)}`;
 const storableId = (actionId: string): string =>

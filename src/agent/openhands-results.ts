@@ -8,10 +8,10 @@ import * as wire from './wire.ts';
 
 /** Maximum events of one read. They cover the last step of a run and its state updates. */
 const maxEvents = 20;
-/** Maximum bytes of these events. Many runs may end at the same time. */
+/** Maximum bytes of these events, because many runs may end at the same time. */
 const maxBytes = 1024 * 1024;
 
-/** Result since the last user message, by one page of the newest events. Throws `AgentError`. */
+/** Reads the result since the last user message from one page of events. Throws `AgentError`. */
 export async function lastResult(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -33,7 +33,7 @@ export async function lastResult(
   return resultOf(items, hasModel);
 }
 
-/** Result by the events, newest first; undefined if the agent has done nothing. */
+/** Result of the work in `newest`, which has the newest event first; undefined without any work. */
 export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): RunResult | undefined {
   const message = newest.findIndex(
     ({ kind, source }) => kind === 'MessageEvent' && source === 'user',
@@ -80,7 +80,7 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
     .trim();
 }
 
-/** Beginning of the error that agents report for a call which a pause has interrupted. */
+/** Beginning of the error that agents report for a tool call that a pause interrupted. */
 const interrupted = 'Tool call interrupted before completion.';
 
 function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {

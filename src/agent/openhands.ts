@@ -27,8 +27,8 @@ function container({
       // The timestamps of the agent's events have no zone.
       { name: 'TZ', value: 'UTC' },
     ],
-    // On a busy node the agent takes minutes to start. An earlier liveness probe would kill the
-    // agent each time. The template's `startDeadline` ends a start before these probes fail.
+    // On a busy node the agent takes minutes to start. A liveness probe during that time would kill
+    // the agent. The template's `startDeadline` ends a start before these probes fail.
     startupProbe: {
       httpGet: { path: '/ready', port },
       // The kubelet writes an Event `Unhealthy` for each failed probe, even while the agent starts.

@@ -27,11 +27,11 @@ export interface AskedCall {
 export interface AskedCalls {
   /** Tool calls that run after an approval, in this order; empty if none could be read. */
   readonly calls: readonly AskedCall[];
-  /** Whether `calls` are all calls, with complete arguments. */
+  /** Whether `calls` has every tool call of the question, with complete arguments. */
   readonly isWhole: boolean;
   /** Reason why `isWhole` is false, as a clause: "the rest can not be shown". */
   readonly why?: string | undefined;
-  /** Text by which the agent replaces secrets. No other text of the agent contains this text. */
+  /** Text with which the agent replaces each secret. The agent uses it for no other purpose. */
   readonly hidden?: string | undefined;
   /** Possible answers. Their names come from the agent. */
   readonly options?: readonly ApprovalOption[];
@@ -55,14 +55,14 @@ export interface QuestionText {
 /** Maximum characters of a summary, which then has at most 8 KiB: 3 bytes per character. */
 const maxSummary = 2_600;
 /**
- * Maximum characters that are rendered at each end of a text, more than a question shows. Without
- * this limit, calls of many megabytes from a hostile agent would block the operator for minutes.
+ * Maximum characters that are rendered at each end of a text. A question shows fewer. Without this
+ * limit, calls of many megabytes from a hostile agent would block the operator for minutes.
  */
 const maxEnd = maxApprovalText;
 /** Maximum arguments that get a line each. The text of a question has no room for more. */
 const maxArguments = maxApprovalText / '\na: '.length;
 
-/** Invisible characters, characters that change the direction of text, and the marks ⏎ ⟨ ⟩ … . */
+/** The symbols ⏎ ⟨ ⟩ …, invisible characters, and characters that change the direction of text. */
 const special = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800⏎⟨⟩…]/gu;
 const specialOrBackslash = new RegExp(`\\\\|${special.source}`, special.flags);
 
@@ -94,7 +94,7 @@ class Hidden {
     this.#longest = secrets.reduce((longest, { value }) => Math.max(longest, value.length), 0);
   }
 
-  /** End of a long text's first part and start of its last part. Neither is within a secret. */
+  /** Returns where the first shown part ends and the last begins, neither within a secret. */
   endsOf(text: string): readonly [number, number] {
     const from = text.length - maxEnd;
     const before = Math.max(0, from - this.#longest);
@@ -108,7 +108,7 @@ class Hidden {
   }
 }
 
-/** Text with a mark for each secret, or for several that overlap; `show` renders the rest. */
+/** Replaces each secret, or a group of overlapping ones, by its name. `show` renders the rest. */
 function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) => string): string {
   let shown = '';
   let from = 0;
@@ -122,7 +122,7 @@ function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) 
   return shown + show(text.slice(from));
 }
 
-/** Whether the value is an object with few enough arguments for a line each. */
+/** Whether the value is an object with at most `maxArguments` arguments. */
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' &&
   value !== null &&
@@ -153,7 +153,7 @@ function withoutDefaults(input: unknown): unknown {
 
 type Line = () => string;
 
-/** The first lines, up to the one that exceeds `maxLength` characters in total. */
+/** Renders lines until their total length exceeds `maxLength` characters. */
 function firstOf(rendered: Iterable<Line>, maxLength: number): readonly string[] {
   const shown: string[] = [];
   let length = 0;
@@ -186,13 +186,13 @@ class Renderer {
     return this.#ends(text, this.#secrets, line);
   }
 
-  /** Renders the value as JSON, without a second escaping of its backslashes. */
+  /** Renders the value as JSON. The backslashes of the JSON are not escaped again. */
   json(value: unknown): string {
     const text = JSON.stringify(value);
     return this.#ends(text, this.#inJson, (part) => part.replace(special, escapeOf));
   }
 
-  /** The whole text, or for a text that is too long both ends with a mark between them. */
+  /** Returns the whole text, or both ends of a long text with `notShown` between them. */
   #ends(text: string, hidden: Hidden, show: (text: string) => string): string {
     if (text.length <= 2 * maxEnd) return hiding(text, hidden, show);
     this.isTruncated = true;
@@ -224,7 +224,7 @@ class Renderer {
     ];
   }
 
-  /** The call on one line. For a command: its text, and only the names of the other arguments. */
+  /** Renders a call on one line. A command shows its text, and only names of other arguments. */
   title({ tool = 'tool', kind, input: given, words }: AskedCall): string {
     const input = withoutDefaults(given);
     if (typeof input === 'string') return this.line(input);
@@ -249,15 +249,15 @@ class Renderer {
 }
 
 /**
- * The texts of a question. Two questions with different calls never have the same whole text,
- * unless only a secret differs.
+ * The texts of a question. The whole texts of two questions are equal only if their calls are
+ * equal, except for the values of secrets.
  * @param secrets Non-empty values that no reader may see. Readers see the names of the secrets.
  */
 export function questionTextOf(
   { calls, isWhole, why = 'the rest can not be shown', hidden, options = [] }: AskedCalls,
   secrets: readonly NamedSecret[],
 ): QuestionText {
-  // The agent's mark does not say which secret it replaces, so the mark has no name.
+  // `hidden` does not say which secret it replaces, so this entry has no name.
   const ofAgent = hidden === undefined ? [] : [{ name: '', value: hidden }];
   const renderer = new Renderer([...ofAgent, ...secrets]);
   const [first] = calls;
@@ -290,20 +290,20 @@ export function questionTextOf(
   };
 }
 
-/** With `isPart` the text itself is incomplete, and `count` is a minimum. */
+/** Text for omitted characters. With `isPart`, at least `count` characters are omitted. */
 const notShown = (count: number, { isPart = false } = {}): string =>
   `… ${isPart ? 'more than ' : ''}${count} characters not shown …`;
 
 const maxMark = notShown(Number.MAX_SAFE_INTEGER, { isPart: true }).length + 2;
 
-/** The beginning of a text, with a mark in place of an omitted rest. */
+/** Returns the beginning of a text, and `notShown` in place of an omitted rest. */
 function head(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const kept = wholeCharacters(text.slice(0, maxLength - maxMark));
   return `${kept} ${notShown(text.length - kept.length, { isPart })}`;
 }
 
-/** The beginning and the end of a text, with a mark in place of an omitted middle part. */
+/** Returns both ends of a text, and `notShown` in place of an omitted middle part. */
 function headAndTail(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const room = maxLength - maxMark;
@@ -313,6 +313,6 @@ function headAndTail(text: string, maxLength: number, { isPart = false } = {}): 
   return `${first}\n${mark}\n${last}`;
 }
 
-/** Removes halves of surrogate pairs at both ends, where `slice` may leave them. */
+/** Removes halves of surrogate pairs, which `slice` may leave, from both ends. */
 const wholeCharacters = (text: string): string =>
   text.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, '');

@@ -5,7 +5,7 @@ const minSecretLength = 6;
 /** Minimum characters of a line to hide. */
 const minLineLength = 8;
 
-/** Each secret, and each long line of a secret, because programs print a text line by line. */
+/** Returns all secrets and their long lines, because programs print a text line by line. */
 export const secretParts = (secrets: readonly string[]): readonly string[] => [
   ...secrets,
   ...secrets.flatMap((secret) => {
@@ -25,11 +25,11 @@ export interface NamedSecret {
   readonly value: string;
 }
 
-/** The parts that are long enough to hide. A line has the name of its secret and its number. */
+/** Parts of secrets that are long enough to hide. The name of a line ends in its line number. */
 export function hidableSecrets(secrets: readonly NamedSecret[]): readonly NamedSecret[] {
   const named = secrets.flatMap(({ name, value }) => {
     const parts = hidable([value]);
-    // Lines have the numbers of an editor, so short lines count as well.
+    // Editors number all lines, so lines that are too short to hide count as well.
     const lines = value.split(/\r\n|[\r\n]/).map((line) => line.trim());
     return parts.map((part, index) => ({
       name: index === 0 || parts.length === 2 ? name : `${name}, line ${lines.indexOf(part) + 1}`,

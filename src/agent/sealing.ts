@@ -20,9 +20,9 @@ export type SealContext =
 export interface Sealing {
   /** Encrypts a text under the current master key. The text has to be well-formed Unicode. */
   seal(text: string, context: SealContext): string;
-  /** Undefined: the text was changed, or context or master key do not match. Never throws. */
+  /** Decrypts `sealed`. Undefined: `sealed`, `context` or the master key is wrong. Never throws. */
   open(sealed: string, context: SealContext): string | undefined;
-  /** Whether the text names the current master key. `open` may still fail. */
+  /** Whether `sealed` contains the id of the current master key. `open` may still fail. */
   isCurrent(sealed: string): boolean;
 }
 
@@ -32,7 +32,7 @@ const tagBytes = 16;
 /** `v1.<id of the master key>.<nonce>.<ciphertext and tag>` */
 const form = /^v1\.([0-9a-f]{12})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
-/** JSON makes the text of each context unique. */
+/** JSON gives a different text for each context, whatever characters its values contain. */
 const additionalDataOf = (context: SealContext): Buffer => {
   const { scope, owner, name } = context;
   const place =
@@ -46,7 +46,7 @@ function bytesOf(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** Each call uses the master keys that `keys` has at that time. */
+/** Each call uses the master keys that `keys` contains at the time of the call. */
 export const sealingUnder = (
   keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>,
   random: (bytes: number) => Buffer = randomBytes,

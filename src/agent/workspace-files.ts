@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { shellCommand } from './shell-quote.ts';
 
 interface FileList {
-  /** Sorted paths relative to the folder. The mark U+FFFD replaces bytes that are no UTF-8. */
+  /** Sorted paths relative to the folder. U+FFFD replaces bytes that are not UTF-8. */
   readonly names: readonly string[];
   readonly isTruncated: boolean;
 }
@@ -55,7 +55,7 @@ function namesIn(bytes: Buffer): readonly [names: readonly string[], rest: strin
  * with "/" before all other characters, a folder comes directly before its content.
  */
 function withoutFolders(names: readonly string[]): readonly string[] {
-  // `join` makes a flat string, `replaceAll` a tree, which is ten times slower to compare.
+  // `join` makes a flat string. `replaceAll` makes a rope, which is ten times slower to compare.
   const keyed = names.map((name) => name.split('/').join('\0')).sort();
   return keyed
     .filter(
@@ -166,7 +166,7 @@ export class WorkspaceFiles {
     }
   }
 
-  /** The changes in a folder against the base of its repository; empty without a repository. */
+  /** The changes in a folder since the base of its repository; empty without a repository. */
   async changes(
     endpoint: AgentEndpoint,
     path: string,
@@ -175,7 +175,7 @@ export class WorkspaceFiles {
     return this.#git(endpoint, path, options, '/api/git/changes', changesSchema, {});
   }
 
-  /** A file now and at the base of its repository, or after and before one commit. */
+  /** Two versions of a file: now and at its repository's base, or after and before `commit`. */
   async diff(
     endpoint: AgentEndpoint,
     path: string,

@@ -10,7 +10,7 @@ export interface SourcePage {
   readonly next: string | undefined;
 }
 
-/** Log of a conversation at an agent. The ids may repeat, and the pages may never end. */
+/** Log of a conversation at an agent. A hostile agent may repeat ids or send endless pages. */
 export interface EventSource {
   /**
    * Page whose first event is `from`. Without `from`: the first page, or with `descending` the last
@@ -99,7 +99,7 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
 
 export const idIn = (json: Buffer): unknown => parse(json.toString())?.id;
 
-/** Fields whose value is a string. Parsing 16 MiB of small values takes seconds and much memory. */
+/** Reads string fields without a parse of the text: 16 MiB would take seconds and much memory. */
 function outerFields(text: Buffer): Fields | undefined {
   const members = membersOf(text);
   if (members === undefined) return undefined;
@@ -157,7 +157,7 @@ function valueOf(json: Buffer | undefined): unknown {
   }
 }
 
-/** Fields of an object, not validated; undefined for other texts, or for more than `maxParts`. */
+/** Splits an object into fields, not validated. Undefined: no object, or over `maxParts`. */
 function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   const parts = partsOf(text, '{', '}');
   if (parts === undefined) return undefined;
@@ -172,7 +172,7 @@ function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   return members;
 }
 
-/** Texts between the brackets, separated by the outermost commas. Undefined for over `maxParts`. */
+/** Splits a list or object at its outermost commas. Undefined: neither, or over `maxParts`. */
 function partsOf(json: Buffer, open: string, close: string): readonly Buffer[] | undefined {
   const text = trimmed(json);
   const end = text.length - 1;
@@ -245,9 +245,9 @@ const closeBrace = 0x7d;
 const hiddenFields: ReadonlySet<string> = new Set([
   ...['kind', 'type', 'role', 'source', 'timestamp', 'status', 'key', 'tool_kind', 'origin'],
   ...['security_risk', 'rejection_source', 'activated_skills', 'extended_content', 'metadata'],
-  // A copy of the arguments in `action`.
+  // This field repeats the arguments in `action`.
   'tool_call',
-  // Encoded bytes.
+  // These fields contain encoded bytes.
   ...['image_urls', 'signature', 'encrypted_content', 'call_hash', 'secret_marker'],
 ]);
 const idField = /(?:^|_)ids?$|[a-z]Ids?$/;
@@ -255,8 +255,8 @@ const idField = /(?:^|_)ids?$|[a-z]Ids?$/;
 const hiddenParts: ReadonlySet<unknown> = new Set(['image', 'audio', 'redacted_thinking']);
 
 /**
- * The texts of an event that people read, such as messages, thoughts, commands, outputs and paths;
- * not the names of fields, and no ids. Agents are not trusted: fields may have any type.
+ * The texts that people read in an event, such as messages, thoughts, commands, outputs and paths.
+ * Field names and ids are left out. Agents are not trusted: fields may have any type.
  * @param event Parsed JSON of an event, at most 256 levels deep.
  */
 export function visibleTexts(event: unknown): readonly string[] {

@@ -78,7 +78,7 @@ function pageOf(text: Buffer, limit: number): SourcePage {
   return { events, invalid: page.items.length - events.length, next: page.next };
 }
 
-/** Page of one event that is too large. The id of the page is the id of the event. */
+/** Page for one event that is too large. The page id `from` is also the id of the event. */
 function omittedPage(from: string, end: string, bytes: number): SourcePage {
   const next = /"next_page_id"\s*:\s*"([^"\\]{1,128})"\s*\}\s*$/.exec(end)?.[1];
   const event: AgentEvent = omittedEvent(from, bytes);
@@ -86,7 +86,7 @@ function omittedPage(from: string, end: string, bytes: number): SourcePage {
 }
 
 interface Answer {
-  /** UTF-8; undefined if the answer is larger than the maximum. */
+  /** Body in UTF-8; undefined if the answer is larger than the maximum. */
   readonly text: Buffer | undefined;
   readonly end: string;
   readonly bytes: number;
@@ -110,7 +110,7 @@ async function bounded(stream: Readable, maxBytes: number): Promise<Answer> {
   return { text, end: end.toString(), bytes };
 }
 
-/** Replaces secrets, also in their escaped form in JSON strings, and each line of a long secret. */
+/** Returns a function that hides secrets, their escaped form in JSON, and their long lines. */
 export function hiding(secrets: readonly string[]): (text: Buffer) => Buffer {
   const texts = secretParts(secrets)
     .filter(({ length }) => length >= minSecretLength)

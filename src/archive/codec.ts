@@ -6,7 +6,7 @@ import { type ArchiveAddress, ArchiveError } from './layout.ts';
 
 /** Compresses the parts of an archive, and encrypts them under the master key if configured. */
 export interface Codec {
-  /** Differs between codecs whose compressed texts may have different lengths. */
+  /** Codecs with an equal `variant` pack the same text into the same number of bytes. */
   readonly variant: string;
   /** `place` names the part within the archive. `unpack` needs the same address and place. */
   pack(address: ArchiveAddress, place: string, text: Uint8Array): Buffer;
@@ -35,10 +35,10 @@ const maxKeys = 1000;
 const compression = {
   params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
 };
-/** Versions of zstd compress the same text to different lengths. */
+/** Different versions of zstd compress the same text to different lengths. */
 const zstdVersion = process.versions['zstd'] ?? '';
 
-/** Each archive has a derived key, so that random nonces never repeat under one key. */
+/** Each archive has its own derived key, so that random nonces do not repeat under one key. */
 export function createCodec({ keys, encrypt, random = randomBytes }: CodecOptions): Codec {
   const derived = recentlyUsed<Buffer>(maxKeys);
 

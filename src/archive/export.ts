@@ -9,7 +9,7 @@ export const eventFileName = ({ id, position }: Pick<HistoryEvent, 'id' | 'posit
   `event_${String(position).padStart(6, '0')}_${id.slice(0, maxIdLength).replaceAll(/[^A-Za-z0-9_-]/g, '_')}.json`;
 
 export interface ExportOptions {
-  /** The conversation's record for `meta.json`, which has the number of events as well. */
+  /** The conversation's record for `meta.json`. The file also contains the number of events. */
   readonly record: object;
   /** Modification time of the files, in milliseconds since 1970. */
   readonly time: number;

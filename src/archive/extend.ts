@@ -15,8 +15,8 @@ import { SegmentBuilder, checksumOf } from './segment-builder.ts';
 export interface ExtendOptions extends ArchiveObjects {
   readonly source: EventSource;
   /**
-   * Part of the names of all objects. Each deletion of the archive sets a new salt, because objects
-   * of the deleted archive may still exist. Absent: no archive was deleted.
+   * Input of the hashes in the names of heads and segments. Each deletion of the archive sets a new
+   * salt, because objects of the deleted archive may still exist. Absent: no archive was deleted.
    */
   readonly salt?: string | undefined;
   /** Name of this installation. No clean-up deletes an archive without such a name. */
@@ -31,7 +31,7 @@ export interface ExtendOptions extends ArchiveObjects {
 export interface Extension {
   /** Name of the new head object; undefined if nothing was added. */
   readonly head: string | undefined;
-  /** Number of events in the archive, and its stored bytes without replaced heads. */
+  /** Total events and stored bytes of the archive. `bytes` does not count replaced heads. */
   readonly events: number;
   readonly bytes: number;
   readonly added: number;
@@ -44,11 +44,12 @@ export interface Extension {
 }
 
 /**
- * Adds the new events of the agent to the archive after those of `head`. The caller then replaces
- * the stored name of the head. Before that, no reader sees the new events, and of two concurrent
- * writers one fails. No object that a stored head names ever changes: a late write does no harm.
+ * Adds the new events of the agent to the archive after those of `head`. No reader sees these
+ * events until the caller replaces the stored name of the head. Only one of two concurrent writers
+ * can do so. Objects of a stored head never change, so a late write does no harm.
  *
- * Throws `StoreError`, `ArchiveError` and the errors of the source. A repeated call adds the same.
+ * Throws `StoreError`, `ArchiveError` and errors of the source. A repeated call adds the same
+ * events.
  */
 export async function extendArchive(
   address: ArchiveAddress,
@@ -82,9 +83,9 @@ export async function extendArchive(
 const maxEmptyPages = 10;
 
 /**
- * The pages of the agent's log after the archived events. `changed`: a page does not begin with the
- * requested event, because the volume of the agent was replaced between two requests. The agent
- * then sends its first page, and the next call of `extendArchive` reads the new log.
+ * Reads the pages of the agent's log after the archived events. `changed`: the page does not begin
+ * with the requested event, because the agent's volume was replaced after the previous request. The
+ * agent then sends its first page, and the next call of `extendArchive` reads the new log.
  */
 async function* newPages(
   archive: OpenArchive,
@@ -119,11 +120,11 @@ async function* newPages(
   }
 }
 
-/** Whether a page begins with the requested event. An id that is too long can not be compared. */
+/** False if a page begins with another event than requested. Overlong ids are not compared. */
 const isNamed = ({ events: [first] }: SourcePage, from: string): boolean =>
   first === undefined || first.id === from || from.length > maxIdLength;
 
-/** The archive during a call: its complete segments, and the segment that still gets events. */
+/** The archive during a call of `extendArchive`: complete segments, and one segment that grows. */
 class Growth {
   readonly #objects: ArchiveObjects & Pick<ExtendOptions, 'installation'>;
   readonly #address: ArchiveAddress;
@@ -155,14 +156,14 @@ class Growth {
     return this.#added;
   }
 
-  /** Whether complete segments, and full frames and words of the last one, reach the limit. */
+  /** Whether the stored bytes, without the last frame, which may still grow, reach `maxBytes`. */
   reaches(maxBytes: number): boolean {
     return this.#builder.reaches(
       maxBytes - storedBytesOf({ ...this.#manifest, segments: this.#segments }),
     );
   }
 
-  /** Adds events and returns the number of new ones. Complete segments are stored at once. */
+  /** Adds events and returns the number of new ones. Stores each complete segment immediately. */
   async add(events: readonly AgentEvent[], signal: AbortSignal): Promise<number> {
     let added = 0;
     for (const event of events) {
@@ -221,7 +222,7 @@ class Growth {
   }
 }
 
-/** Maximum pages that are read backwards. The archive never gets older unknown events. */
+/** Maximum pages that are read backwards. Unknown events on older pages are never archived. */
 const maxPages = 100;
 
 /**

@@ -44,7 +44,7 @@ async function* findInSegment(
   const frames = await archive.frames(segment, 0, segment.frames.length, signal);
   for (const frame of frames.toReversed()) {
     if (frame.position >= before) continue;
-    // Frames may have 256 KiB of text. Other requests run between two frames.
+    // A frame may have 256 KiB of text, so other requests run between two frames.
     await setImmediate();
     signal?.throwIfAborted();
     yield { from: frame.position, found: findInFrame(frame, query, before) };

@@ -4,7 +4,7 @@ import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
 export interface HistoryFilter {
   readonly kind?: string | undefined;
-  /** Events from `from` until before `before`: RFC 3339 texts, agent's local time, no zone. */
+  /** Only events with `from` <= timestamp < `before`: RFC 3339, agent's local time, no zone. */
   readonly from?: string | undefined;
   readonly before?: string | undefined;
 }
@@ -13,8 +13,8 @@ export interface HistoryQuery extends HistoryFilter {
   /** Whether the newest events come first. */
   readonly descending: boolean;
   /**
-   * `nextPageId` of an earlier page, or the id of an event. An unknown id counts as later than the
-   * archive: the page is then empty, or with `descending` the first page.
+   * `nextPageId` of an earlier page, or the id of an event. An unknown id counts as an event after
+   * the archived events: the page is then empty, or with `descending` the first page.
    */
   readonly pageId?: string | undefined;
   /** 1 to 100. */
@@ -62,15 +62,15 @@ export interface HistoryReader {
   /** A page in the order of the agent's log, or with `descending` in reverse order. */
   search(state: ArchiveState, query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage>;
   count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal): Promise<number>;
-  /** Events with these ids in any order, without unknown ids. One frame at a time is in memory. */
+  /** Events with these ids, in any order; ignores unknown ids. Holds one frame in memory. */
   byIds(
     state: ArchiveState,
     ids: readonly string[],
     signal?: AbortSignal,
   ): AsyncIterable<HistoryEvent>;
   /**
-   * All events from position `from` on, in parts of about 100, oldest first. Throws `damaged` also
-   * if the number of events differs from that in the head.
+   * All events from position `from` on, in parts of about 100, oldest first. Throws `damaged` for a
+   * damaged object, and if the number of events differs from that in the head.
    */
   all(
     state: ArchiveState,

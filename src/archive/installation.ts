@@ -8,7 +8,7 @@ import { isHeadless, newestHead } from './stored-archives.ts';
 export interface Installation {
   /** Id of a master key. */
   readonly keyId: string;
-  /** UID of the Namespace. A cloned cluster may have the same master keys, names and store. */
+  /** UID of the Namespace. A cloned cluster may have the original's keys, names and store. */
   readonly namespaceUid: string;
 }
 
@@ -21,16 +21,16 @@ export const installationName = ({ keyId, namespaceUid }: Installation): string 
 export type ArchiveWriter =
   | {
       readonly kind: 'known';
-      /** Empty if the head names no master key. */
+      /** Id of the writer's master key. Empty: the head contains no id. */
       readonly keyId: string;
       /** Undefined if the writer did not know the UID. Earlier releases did not store the UID. */
       readonly namespaceUid: string | undefined;
     }
-  /** The newest head is unreadable, its folder has only other objects, or the archive is empty. */
+  /** The newest head is unreadable, the folder of heads has no valid head, or no object exists. */
   | { readonly kind: 'unreadable' }
   /**
-   * The archive has no head, so nobody can read it. Writers store a head first. The segments
-   * therefore remain from a deletion, or were written after it.
+   * The archive has segments but no head, so nobody can read the archive. Writers store a head
+   * before segments. A deletion has therefore left these segments, or a late write has added them.
    */
   | { readonly kind: 'headless' };
 
@@ -67,7 +67,7 @@ const isInvalid = (error: unknown): boolean =>
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
 
-/** Pure. Without `here.namespaceUid`, which RBAC may hide, no archive counts as `own`. */
+/** No archive counts as `own` without `here.namespaceUid`, which RBAC may hide. Pure function. */
 export function originOf(
   writer: ArchiveWriter,
   here: { readonly keys: Pick<SandboxKeys, 'knows'>; readonly namespaceUid: string | undefined },

@@ -20,7 +20,7 @@ export interface ArchiveState extends ArchiveAddress {
  */
 type ArchiveErrorCode = 'gone' | 'damaged';
 
-/** Error of an archive. The message names the object, and contains nothing of its content. */
+/** Error of an archive. The message names the object, and contains none of the object's content. */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
   readonly code: ArchiveErrorCode;

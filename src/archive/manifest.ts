@@ -9,7 +9,7 @@ const frameSchema = z.object({
   /** Stored bytes. */
   bytes: count(),
   events: count(),
-  /** Hash of the text. Absent outside a tail: the name of the segment contains all hashes. */
+  /** Hash of the text. Absent outside a tail: the segment's name has a hash of all its frames. */
   hash: z.optional(z.string()),
   /** Bytes of the uncompressed text. Absent outside a tail. */
   raw: z.optional(count()),
@@ -41,7 +41,7 @@ const manifestSchema = z.object({
   uid: z.string(),
   /** Name of the installation that has written the head. Absent: its name was unknown. */
   installation: z.optional(z.string()),
-  /** Part of the names of all objects. Absent: the archive has never been deleted. */
+  /** Input of the hashes in the names of heads and segments. Absent: there was no deletion. */
   salt: z.optional(z.string()),
   segments: z.array(segmentSchema),
   /** Id of the last event. Absent: there are no events. */
@@ -99,7 +99,7 @@ export function packHead(
   };
 }
 
-/** Manifest and tail of a head. Throws `damaged` also if the content does not match the name. */
+/** Manifest and tail of a head. Throws `damaged` for invalid content, or that of another head. */
 export function unpackHead(
   codec: Codec,
   address: ArchiveAddress,

@@ -13,7 +13,7 @@ type Result = 'success' | 'aborted' | StoreErrorCode;
 const failureMs = 30_000;
 
 export interface MeasuredStore extends ObjectStore {
-  /** Whether the latest request has failed, within the last 30 s: the next one may fail too. */
+  /** Whether the latest request failed less than 30 s ago: the next request may fail as well. */
   readonly isFailing: boolean;
 }
 

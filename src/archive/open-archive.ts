@@ -116,7 +116,7 @@ export class OpenArchive {
     return checksums;
   }
 
-  /** Text of a `WordList`. Undefined if missing or damaged: then search the events themselves. */
+  /** Text of the `WordList`. Undefined if it is missing or damaged: search the events instead. */
   async words(segment: Segment, signal?: AbortSignal): Promise<string | undefined> {
     const { hash, idBytes, wordBytes } = segment;
     if (hash === undefined) return segment.words;

@@ -124,9 +124,9 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
 }
 
 /**
- * Position of the first event of a page. An unknown `pageId` names an event that is not archived
- * yet: the page is empty, or with `descending` begins at the newest archived event. A client that
- * has the first pages from the agent, before a pause, gets no event twice.
+ * Position of the first event of a page. An unknown `pageId` counts as an event that is not
+ * archived yet: the page is empty, or with `descending` begins at the newest archived event. A
+ * client that read the first pages from the agent, before a pause, thus gets no event twice.
  */
 async function startOf(
   archive: OpenArchive,
@@ -183,7 +183,7 @@ async function* matching(
   }
 }
 
-/** Groups adjacent frames of a segment into batches of one read each, for `wanted` events. */
+/** Groups adjacent frames of one segment. Each group is one read of about `wanted` events. */
 function* batchesOf(places: readonly FramePlace[], wanted: number): Generator<FramePlace[]> {
   let batch: FramePlace[] = [];
   let events = 0;
@@ -255,7 +255,7 @@ const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
 /** The filter may contain the module before the name of the kind, with dots. */
 const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
 
-/** Whether an event may match, without parsing. JSON contains the kind unescaped, or a `\u`. */
+/** Returns a quick test. JSON of a matching event contains the kind, or an escape with `\u`. */
 function candidatesOf(filter: HistoryFilter): (json: Buffer) => boolean {
   const kind = kindOf(filter);
   if (kind === undefined || !/^\w+$/.test(kind)) return () => true;
@@ -293,7 +293,7 @@ const isWithin = (segment: Segment, { from, before }: HistoryFilter): boolean =>
     (from === undefined || segment.from >= from) &&
     (before === undefined || segment.to < before));
 
-/** Number of matching events. Only segments whose number is not in the head are read. */
+/** Number of matching events. Reads a segment only if the head does not contain its number. */
 async function countOf(
   archive: OpenArchive,
   filter: HistoryFilter,

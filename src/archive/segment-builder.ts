@@ -5,7 +5,7 @@ import type { Codec } from './codec.ts';
 import type { Segment } from './manifest.ts';
 import { folded, wordsOf } from './text-fold.ts';
 
-/** Maximum characters of a list. A segment with more words, such as base64, gets no list. */
+/** Maximum characters of a `WordList`. A segment with more words, such as base64, has no list. */
 const maxLength = 256 * 1024;
 
 /**
@@ -32,7 +32,7 @@ class WordList {
     return [...this.#words].join(' ');
   }
 
-  /** Adds the words of texts. False if the list is too long now, and must not be used. */
+  /** Adds the words of texts. Returns false if the list is now too long and must not be used. */
   add(texts: readonly string[]): boolean {
     for (const text of texts)
       for (const word of wordsOf(folded(text))) {
@@ -91,8 +91,9 @@ interface OpenFrame {
 }
 
 /**
- * Packs events into one segment. Its content and its frames follow only from its start and events,
- * so that two writers of the same events write the same segment. The salt is part of its name.
+ * Packs events into one segment. The same start and events always give the same content and frames,
+ * so that two writers of the same events write the same segment. The hash in the segment's name
+ * also contains the salt.
  */
 export class SegmentBuilder {
   readonly #salt: string;
@@ -103,7 +104,7 @@ export class SegmentBuilder {
   /** Checksums of the ids, in the order of the events. */
   readonly #checksums: number[] = [];
   readonly #tailChecksums = new Set<number>();
-  /** Ids in the continued tail. They are unpacked when a checksum repeats. */
+  /** Ids in the continued tail. `has` reads these ids when it finds an equal checksum. */
   #ids: Set<string> | undefined;
   /** Undefined if the words are unknown or too many. */
   #words: WordList | undefined = new WordList();
@@ -122,7 +123,7 @@ export class SegmentBuilder {
     this.#open = { position: start, lines: [], raw: 0 };
   }
 
-  /** Continues a tail, whose last frame may get more events. Throws `ArchiveError` if damaged. */
+  /** Continues a tail, and may fill its last frame. Throws `ArchiveError` for a damaged tail. */
   static of(
     codec: Codec,
     address: ArchiveAddress,
@@ -165,7 +166,7 @@ export class SegmentBuilder {
     return this.#checksums.length === 0;
   }
 
-  /** Whether full frames and words have `bytes` bytes when stored. Packs words only if needed. */
+  /** Whether full frames and words reach `bytes` stored bytes. Packs the words only if needed. */
   reaches(bytes: number): boolean {
     const words = this.#words;
     if (this.bytes >= bytes) return true;
@@ -184,8 +185,9 @@ export class SegmentBuilder {
   }
 
   /**
-   * Whether the continued tail has an event with this id; the caller knows the ids that it has
-   * added. Each frame is unpacked at most once, as an agent can choose ids with equal checksums.
+   * Whether the tail that this builder continues has an event with this id. The caller knows the
+   * ids that it adds. Unpacks each frame at most once, as agents can choose ids with equal
+   * checksums.
    */
   has(id: string): boolean {
     if (!this.#tailChecksums.has(checksumOf(id))) return false;

@@ -12,15 +12,15 @@ import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
 
 /**
- * The newest state of an archive in the store, for a Conversation whose status names no existing
- * head, for example after a restore of the cluster. Undefined: there is none. A head that the
- * status names takes precedence if it exists, as the store may have a newer head that no status
- * names yet.
+ * Returns the newest state of an archive in the store. Call this function only if the head in the
+ * status of the Conversation does not exist, for example after a restore of the cluster. If that
+ * head exists, the store may have a newer head that no status names yet. Undefined: there is no
+ * state.
  *
- * Archives from before `expiredTime` (`status.archive.expiredTime`) are ignored, because their
- * deletion may be incomplete, and so are heads without events. Throws `StoreError`. Throws
- * `ArchiveError` if a head that may be the newest one is damaged or has an unknown key. A caller
- * with an older head, or none, would replace or delete the objects of that head.
+ * Ignores heads without events, and archives from before `expiredTime`
+ * (`status.archive.expiredTime`), whose deletion may be incomplete. Throws `StoreError`. Throws
+ * `ArchiveError` if a head that may be the newest one is damaged or has an unknown key: a caller
+ * that continues from an older head would replace or delete the objects of the newest head.
  */
 export async function newestState(
   objects: ArchiveObjects,
@@ -41,7 +41,7 @@ export async function newestState(
   return undefined;
 }
 
-/** Whether a head is of the current archive: its salt is not older than the last expiry. */
+/** Whether a head was written after the last expiry: its `salt` is not before `expiredTime`. */
 async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,
@@ -54,7 +54,7 @@ async function isPresent(
   return salt >= expiredTime;
 }
 
-/** Names of the objects of one kind, in ascending order, without those at position 0. */
+/** Names of the objects of one kind, in ascending order, without position 0 and invalid names. */
 async function namesOf(
   { store }: ArchiveObjects,
   address: ArchiveAddress,
@@ -83,7 +83,7 @@ export async function* keysOf(
   } while (after !== undefined);
 }
 
-/** Name of the newest head of an archive, by its position; undefined if there is none. */
+/** Name of the head with the highest position; undefined if the archive has no head. */
 export async function newestHead(
   store: Listing,
   address: ArchiveAddress,
@@ -100,7 +100,7 @@ export async function newestHead(
   return newest;
 }
 
-/** Names of the folders of a namespace: the UIDs of archives, and any other folder. */
+/** Names of all folders of a namespace. Other programs may have created some of these folders. */
 export async function* archivesOf(
   store: Listing,
   namespace: string,
@@ -116,8 +116,8 @@ export async function* archivesOf(
 }
 
 /**
- * Whether the archive has objects, but nothing in the folder `h` of its heads. An object there with
- * another name may be a head that was moved or restored.
+ * Whether the archive has objects, but its folder `h` of heads is empty. An object in `h` without a
+ * valid name may be a head that was moved or restored, so the archive is then not headless.
  */
 export async function isHeadless(
   store: Listing,

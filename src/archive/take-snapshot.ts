@@ -6,7 +6,7 @@ import type { GitChange, GitDiff, WorkspaceFiles } from '../agent/workspace-file
 export interface SnapshotLimits extends AgentCallOptions {
   /** Time of the snapshot in ISO 8601, UTC. */
   readonly takenAt: string;
-  /** Maximum names of files, and also maximum changes. Default: 10 000. */
+  /** Maximum names of files, and maximum changes. Default: 10 000 of each. */
   readonly maxFiles?: number;
   /** Maximum files whose two versions are kept. Default: 100. */
   readonly maxDiffs?: number;
@@ -24,9 +24,9 @@ const frameBytes = 8 * 1024;
 const ofOneFile: ReadonlySet<unknown> = new Set(['refused', 'not-found', 'malformed', 'failed']);
 
 /**
- * Takes a snapshot of a folder through the agent. The snapshot leaves out what the agent can not
- * show, and all diffs after a call without an answer; the fields `…Truncated` say so. Throws
- * `AgentError` if the agent answers nothing or the caller aborts.
+ * Takes a snapshot of a folder through the agent. The snapshot omits each file or list that the
+ * agent can not show. After a call without an answer, no more diffs are read. `filesTruncated` and
+ * `diffsTruncated` report omissions. Throws `AgentError` if no call is answered, or for an abort.
  */
 export async function takeSnapshot(
   files: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'>,
@@ -68,7 +68,7 @@ export async function takeSnapshot(
   };
 }
 
-/** Undefined if the agent can not show the file or list. */
+/** Returns the answer; undefined if the agent can not show this file or list. */
 async function shown<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
@@ -81,7 +81,7 @@ async function shown<T>(answer: Promise<T>): Promise<T | undefined> {
 const pathOf = (workingDir: string, { path }: GitChange): string =>
   `${workingDir.replace(/\/$/, '')}/${path}`;
 
-/** Bytes of a JSON value with the comma or colon behind it. */
+/** Bytes of a JSON value and of the comma or colon after it. */
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value)) + 1;
 
 /** The first items, as many as both limits allow. */
@@ -102,8 +102,8 @@ function fitting<T>(
 }
 
 /**
- * The diffs of changes within the limits, in the order of the changes. `maxCalls` calls run at a
- * time, and no more once the bytes are used up or the agent does not answer.
+ * Reads the diffs of changes within the limits, in the order of the changes, with `maxCalls` calls
+ * at a time. No call starts once the bytes are used up or the agent has failed to answer.
  */
 async function readDiffs(
   changes: readonly GitChange[],

@@ -8,7 +8,7 @@ const spaces = /[\s\u0000-\u001f\u007f-\u009f]+/g;
 const word = /[0-9a-z_\u0080-\uffff]+/g;
 const asciiWord = /^[0-9a-z_]+$/;
 
-/** Lower-case text of the same length. No other character becomes an ASCII character. */
+/** Lower-case text of the same length. No character beyond ASCII becomes an ASCII character. */
 export const folded = (text: string): string =>
   text.replace(exceptions, '\u0131').toLowerCase().replace(finalSigma, '\u03c3');
 
@@ -19,7 +19,7 @@ export const wordsOf = (text: string): readonly string[] => text.match(word) ?? 
 
 /** Text to search for, regardless of case and kind of white space. */
 export interface TextQuery {
-  /** Result of `folded` and `inOneLine`. */
+  /** The wanted text after `inOneLine` and `folded`. */
   readonly text: string;
   /** Words of `text`. A matching text contains each word, perhaps within a longer word. */
   readonly words: readonly string[];
@@ -53,6 +53,6 @@ export function snippetOf(source: string, query: TextQuery): string | undefined 
   return `${start > 0 ? '…' : ''}${snippet}${end < text.length ? '…' : ''}`;
 }
 
-/** The index, or the index before if a surrogate pair would be split. */
+/** Returns `index`, or the previous index if `index` would split a surrogate pair. */
 const wholeAt = (text: string, index: number): number =>
   index > 0 && /[\uDC00-\uDFFF]/.test(text.charAt(index)) ? index - 1 : index;

@@ -115,7 +115,7 @@ export async function storeSnapshot(
   return name;
 }
 
-/** Throws `StoreError`, and `ArchiveError` if the snapshot does not exist or is damaged. */
+/** Reads a snapshot. Throws `StoreError`, and `ArchiveError` if it does not exist or is damaged. */
 export async function readSnapshot(
   { store, codec }: ArchiveObjects,
   address: ArchiveAddress,

@@ -26,18 +26,18 @@ const deflated = 8;
 const plainVersion = 20;
 const zip64Version = 45;
 const slabBytes = 64 * 1024;
-/** Maximum bytes of a file that this thread compresses. Another thread would take longer. */
+/** Maximum bytes of a file that this thread compresses, because another thread takes longer. */
 const maxSyncBytes = 8 * 1024;
-/** Options for files up to `maxSyncBytes`: they need 64 KiB of memory in place of 256 KiB. */
+/** With these options, files up to `maxSyncBytes` need 64 KiB of memory instead of 256 KiB. */
 const small = { windowBits: 13, memLevel: 6, chunkSize: 2048 };
 const filesAtOnce = 4;
 
 const deflate = promisify(deflateRaw);
 
 /**
- * The bytes of a ZIP file. Memory holds one part of the files and, for each earlier file, its name
- * and about 50 bytes; libraries hold more than a kilobyte. If `parts` throws, the ZIP file has no
- * directory, so that no program accepts it as complete.
+ * The bytes of a ZIP file. Memory holds one part of the files. For each earlier file, memory holds
+ * its name and about 50 bytes, while ZIP libraries hold more than a kilobyte. If `parts` throws,
+ * the ZIP file has no directory, so that no program accepts it as complete.
  * @param time Modification time of the files, in milliseconds since 1970.
  */
 export async function* zipArchive(

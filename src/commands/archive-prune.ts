@@ -38,10 +38,10 @@ export interface PruneSelection {
 /**
  * Decides about an orphan. The function is pure.
  *
- * - delete: the orphan is selected, and this installation has written it. An unreadable orphan has
- *   to be in `names`.
- * - keep: the orphan is selected, but may belong to another installation, or have a lost master
- *   key. Only its UID with `--foreign` deletes it.
+ * - delete: the orphan is selected, and this installation has written it. If its age can not be
+ *   read, `names` has to contain its UID.
+ * - keep: the orphan is selected, but may belong to another installation, or its master key is
+ *   lost. The command deletes it only if a person names its UID and sets `--foreign`.
  * - omit: the orphan is not selected.
  */
 export function pruningOf(
@@ -172,7 +172,7 @@ function writerText(writer: ArchiveWriter, origin: ArchiveOrigin): string {
   return `key ${keyId === '' ? 'unknown' : keyId}, namespace ${namespaceUid}`;
 }
 
-/** Undefined if the person may not read the Namespace. Then no archive counts as own. */
+/** UID of the Namespace. Undefined: the person may not read it, and no archive counts as own. */
 async function namespaceUidOf(client: KubeClient, namespace: string): Promise<string | undefined> {
   try {
     return (await found(client.get(namespaces, '', namespace)))?.metadata.uid;
@@ -182,7 +182,7 @@ async function namespaceUidOf(client: KubeClient, namespace: string): Promise<st
   }
 }
 
-/** Throws if no archive belongs to a Conversation here: the store may be another cluster's. */
+/** Throws if no archive has a Conversation here, as the store may belong to another cluster. */
 export function refuseForeign(archives: readonly Archive[], namespace: string): void {
   const stored = archives.filter(({ isStored }) => isStored);
   if (stored.length === 0 || stored.some(({ conversation }) => conversation !== undefined)) return;

@@ -24,15 +24,15 @@ type Verdict = 'intact' | 'orphaned' | 'empty' | 'damaged';
 export interface Verified {
   readonly verdict: Verdict;
   readonly events: number;
-  /** Cause of the damage, or which head was read in place of a missing one; else empty. */
+  /** Cause of the damage, or a note that a newer head replaced a missing head. Empty: neither. */
   readonly detail: string;
   /** Whether the head, or an object that the head names, does not exist. */
   readonly isGone?: boolean;
 }
 
 /**
- * The first fault in the events of an archive: a missing event, a repeated id, or JSON with another
- * id. Undefined: there is no fault. Adds the id to `expected.ids`, and is pure otherwise.
+ * Checks the next event of an archive. Returns its fault: an earlier event is missing, the id is
+ * repeated, or the JSON has another id. Undefined: no fault. Adds the id to `expected.ids`.
  */
 export function faultOf(
   { id, position, json }: HistoryEvent,

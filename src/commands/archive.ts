@@ -39,7 +39,7 @@ export interface ArchivedConversation extends ArchiveAddress {
   readonly name: string;
   /** `status.archive.head`. Undefined: the conversation has no archive. */
   readonly head: string | undefined;
-  /** `status.archive.events`. Undefined: the number is not that of `head`. */
+  /** `status.archive.events`. Undefined: the status has no number of events for `head`. */
   readonly events: number | undefined;
   /** `status.archive.expiredTime`. */
   readonly expiredTime: string | undefined;
@@ -62,9 +62,9 @@ export const archivedConversation = ({ metadata, status }: Conversation): Archiv
 });
 
 /**
- * The archives of a namespace by UID, and Conversations that name a missing archive. The store is
- * read first: a Conversation is older than its archive, so that each archive in the list finds its
- * Conversation.
+ * Lists the archives of a namespace, and Conversations whose archive is missing. The function reads
+ * the store first: a Conversation exists before its archive, so that the later list of
+ * Conversations has the Conversation of every archive.
  */
 export async function archivesIn(
   client: KubeClient,
@@ -83,8 +83,8 @@ export async function archivesIn(
 export type ArchiveSource = Omit<Archive, 'isStored'>;
 
 /**
- * The state of an archive that its Conversation names; without a Conversation, the state of the
- * newest head. If the Conversation names no head: the newest state in the store. Throws
+ * Returns the state that the Conversation of an archive names. If the Conversation names no head,
+ * returns the newest state in the store. Without a Conversation, returns the newest head. Throws
  * `StoreError`, and `ArchiveError` if this state can not be read.
  */
 export async function stateOf(
@@ -98,8 +98,8 @@ export async function stateOf(
 }
 
 /**
- * Like `stateOf`, but the newest head replaces a head that does not exist, as after a restore of
- * the cluster. Throws `StoreError`, and `ArchiveError` if the newest head can not be read.
+ * Like `stateOf`, but the newest head replaces a head that does not exist, for example after a
+ * restore of the cluster. Throws `StoreError`, and `ArchiveError` if the newest head is unreadable.
  */
 export async function presentStateOf(
   access: ArchiveAccess,
@@ -116,7 +116,7 @@ export async function presentStateOf(
   }
 }
 
-/** Throws `StoreError`, and `ArchiveError` if the newest head can not be read. */
+/** Newest state in the store. Throws `StoreError`, or `ArchiveError` for an unreadable head. */
 export const newestOf = (
   { reader }: Pick<ArchiveAccess, 'reader'>,
   { namespace, uid, expiredTime }: ArchivedConversation,
@@ -160,7 +160,7 @@ export interface OpenArchive {
   readonly reader: HistoryReader;
 }
 
-/** Opens the archive of the settings, and closes it with the stack. Undefined: there is none. */
+/** Opens the archive that the settings name. `stack` closes it. Undefined: they name none. */
 export function openArchive<C extends ArchiveConfig>(
   config: C,
   keys: SandboxKeys,
@@ -180,7 +180,7 @@ export function openArchive(
   return { store, codec, reader: createHistoryReader({ store, codec }) };
 }
 
-/** Opens the store of an archive, and closes it with the stack. */
+/** Opens the store of an archive. The disposal of `stack` closes the store. */
 export function openStore(
   config: NonNullable<ArchiveConfig>,
   runtime: OutwardRuntime,
@@ -228,7 +228,7 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   });
 }
 
-/** The server's keys, else a random key, which reads only unencrypted archives and owns none. */
+/** The server's keys, else a random key: it decrypts no archive, and no archive counts as `own`. */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);
   return existsSync(join(directory, 'master-key'))

@@ -41,7 +41,7 @@ const mounts = ({ spec }: Pod, claimName: string): boolean =>
     ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claimName,
   ) === true;
 
-/** State of a claim, by the sandboxes and pods of its namespace. Pure. */
+/** State of a claim according to the sandboxes and pods of its namespace. Pure function. */
 export function claimStateOf({ claim, sandboxes, pods }: ClaimFacts): ClaimState {
   const { name, deletionTimestamp, labels } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'deleting';
@@ -113,7 +113,7 @@ const rowOf = (each: ListedClaim): readonly string[] => [
 ];
 
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  // Claims are read first. A sandbox is older than its claim, so each claim finds its sandbox.
+  // Claims are read first: a sandbox exists before its claim, so the later list contains it.
   const { items } = await client.list(persistentVolumeClaims, {
     namespace,
     labelSelector: managedBySelector,

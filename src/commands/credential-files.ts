@@ -23,7 +23,7 @@ export const fileNameOf = (owner: string): string =>
     [...Buffer.from(character)].map((byte) => `_${byte.toString(16).padStart(2, '0')}`).join(''),
   );
 
-/** Other names might be those of owners' files, or of files outside the folder. */
+/** Whether a name is safe. Other names could mean an owner's file, or a file outside the folder. */
 export const isCredentialName = (name: string): boolean => /^[A-Za-z0-9_-]+$/.test(name);
 
 /** The text without white space around it, if it is valid in an HTTP header; else undefined. */
@@ -64,7 +64,7 @@ export class CredentialFiles {
     this.#options = options;
   }
 
-  /** File names without the mount's own, as `..data`. `CommandError`: the folder is unreadable. */
+  /** Names of files, without the mount's `..data`. Throws `CommandError` if the read fails. */
   list(): readonly string[] {
     const { folder, setting } = this.#options;
     try {
@@ -74,7 +74,7 @@ export class CredentialFiles {
     }
   }
 
-  /** The owner's, else the shared credential. `parse`: undefined if unusable. Never rejects. */
+  /** The owner's credential, else the shared one; undefined if it is unusable. Never rejects. */
   async of<T>(
     name: string,
     owner: string,
@@ -165,15 +165,15 @@ export function localMasterKey(folder: DataFolder): SandboxKeys {
   return new SandboxKeys([key]);
 }
 
-/** Kubelets take about a minute to update a mounted Secret, so this interval adds little. */
+/** Kubelets take about a minute to update a mounted Secret, so this interval adds little delay. */
 const reloadIntervalMs = 10_000;
 
 interface MountedMasterKeysOptions extends Pick<Runtime, 'clock' | 'logger'> {
-  /** The first one has the current master key. */
+  /** The first file contains the current master key. */
   readonly files: readonly string[];
 }
 
-/** Reads master keys from mounted files, and again after changes. Errors keep the old keys. */
+/** Reads master keys from mounted files, and their changes. After an error, the old keys stay. */
 export function mountedMasterKeys({ files, clock, logger }: MountedMasterKeysOptions) {
   let known = readAll(files);
   const keys = keysOf(known);
@@ -199,7 +199,7 @@ export function mountedMasterKeys({ files, clock, logger }: MountedMasterKeysOpt
   return { keys, close: () => timer.cancel() };
 }
 
-/** Master keys from files. The first file has the current one. */
+/** Reads the master keys from files. The first file contains the current master key. */
 export const readMasterKeys = (files: readonly string[]): SandboxKeys => keysOf(readAll(files));
 
 const readAll = (files: readonly string[]): readonly Buffer[] =>

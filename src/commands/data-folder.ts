@@ -97,9 +97,9 @@ const schema = z.object({ url: z.url(), owner: z.string() });
 type LocalService = z.output<typeof schema>;
 
 /**
- * Data folder of a service on this machine: DATA_DIR, else the folder of a KUBECONFIG that such a
- * service has written, else the default folder. Undefined for any other KUBECONFIG, which is that
- * of a cluster.
+ * Data folder of a service on this machine: DATA_DIR, else the folder of a KUBECONFIG that this
+ * program has written, else the default folder. Undefined for any other KUBECONFIG, which belongs
+ * to a cluster.
  */
 export function localServiceFolder({
   DATA_DIR = '',
@@ -122,7 +122,7 @@ export function localService(folder: DataFolder): LocalService | undefined {
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
-/** The API key of the first start; undefined without such a key, or if a user has revoked it. */
+/** The API key that the first start created; undefined if no key is stored or a user revoked it. */
 export async function storedFirstKey(
   client: KubeClient,
   folder: DataFolder,

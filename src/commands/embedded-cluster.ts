@@ -35,7 +35,7 @@ const loopback = '127.0.0.1';
 
 const stateFile = 'state.db';
 
-/** Throws if volumes exist without a stored state: without their claims, they would be deleted. */
+/** Throws if volumes exist without stored state. The node would delete volumes without claims. */
 function refuseVolumesWithoutState(folder: DataFolder): void {
   const volumes = folder.file('node/volumes');
   if (

@@ -32,7 +32,7 @@ import { pullRequestTools } from '../gateway/pull-requests/tools.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Logger of audit lines, which do not depend on LOG_LEVEL. */
+/** Logger of audit lines. The lines appear at every LOG_LEVEL. */
 export const auditOf = (config: GatewayConfig | UpConfig) =>
   loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
 

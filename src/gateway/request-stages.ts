@@ -65,8 +65,8 @@ const routeStages = (services: Services, route: Route): readonly RequestHandler[
 
 /**
  * The Express app of the service: common stages, and the stages of each route. A problem that a
- * stage throws becomes the response. Without `legacyApi`, responses under /api/conversations are
- * 410.
+ * stage throws becomes the response. Without `legacyApi`, responses under /api/conversations have
+ * the status 410.
  */
 export function createApp(
   services: Services,
@@ -173,7 +173,7 @@ function accessLog({
       response.locals.leave?.();
       const { route, pattern: label = 'unmatched', principal, target, problem } = response.locals;
       const seconds = (clock.monotonic() - beganMs) / 1000;
-      // A client that disconnected before its response has no status.
+      // If the client has disconnected before its response, there is no status.
       const status = response.headersSent ? response.statusCode : 0;
       metrics.httpRequests.inc({ method: request.method, route: label, status: String(status) });
       metrics.httpSeconds.observe({ route: label }, seconds);

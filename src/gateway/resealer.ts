@@ -39,7 +39,7 @@ function current(sealing: Sealing, sealed: string, context: SealContext): string
 }
 
 /**
- * The settings with each text encrypted under the current master key; the same object where nothing
+ * The settings with each text encrypted under the current master key; the same object if nothing
  * changes. A text whose master key is missing stays unchanged: the key may come back.
  */
 export function resealed(spec: OwnerSettingsSpec, sealing: Sealing): OwnerSettingsSpec {
@@ -124,7 +124,7 @@ export class Resealer {
     });
   }
 
-  /** Writes one owner's settings, and schedules the next ones. */
+  /** Encrypts one owner's settings again, and schedules the next write. */
   async #writeNext(): Promise<void> {
     const { settings, sealing, logger } = this.#options;
     const [owner] = this.#waiting;

@@ -41,7 +41,7 @@ export type Services = ReturnType<typeof createServices>;
 /**
  * Creates the objects that the stages and the routes of one gateway share, for as long as the
  * gateway exists. Each of them lists its dependencies in its own file; `gateway.ts`, `routes.ts`
- * and `request-stages.ts` pass them on.
+ * and `request-stages.ts` pass the objects on.
  */
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
   const { namespace, caches, clock, metrics, keys } = options;
@@ -167,7 +167,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
     caps,
-    // `limits.client` would limit these reads twice, and the request of a stream has no owner.
+    // `limits.client` would limit these reads twice, but not those of streams.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
     streams: new OpenStreams(),
     places: {

@@ -267,7 +267,7 @@ export interface MeasuredRuntime extends Runtime {
  */
 class GaugeShare<L extends string> implements PlainGauge<L> {
   readonly #gauge: PlainGauge<L>;
-  /** This leader's values, by labels as JSON. */
+  /** The values that this leader has set. The keys are the labels as JSON. */
   readonly #parts = new Map<string, number>();
 
   constructor(gauge: PlainGauge<L>) {
@@ -298,7 +298,7 @@ class GaugeShare<L extends string> implements PlainGauge<L> {
   }
 }
 
-/** The metrics for the leader of one shard, and the function that removes its values. */
+/** The metrics for the leader of one shard, and a function that removes the values it has set. */
 export function shareOfMetrics(metrics: Metrics): {
   readonly metrics: Metrics;
   readonly end: () => void;

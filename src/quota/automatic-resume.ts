@@ -13,7 +13,7 @@ import { byName, type Slot, type SlotOrder } from './slot.ts';
  * The order of automatic resumes, among those that are due and that the policies allow:
  *
  * 1. Unfinished work: the pause has interrupted a run or a start, or a message waits.
- * 2. Owners round robin (`byTurn`), beginning with the one whose last automatic resume is oldest.
+ * 2. Owners round robin (`byTurn`), the owner with the oldest automatic resume first.
  * 3. The longest pause.
  * 4. By name.
  *
@@ -24,7 +24,9 @@ export const byResume: SlotOrder = (one, other) =>
   one.pausedSince - other.pausedSince ||
   byName(one, other);
 
-/** The same order among the first sandboxes of several owners, by the last resume of each owner. */
+/**
+ * Order by unfinished work, then by the owner's last resume (`lastResumes`), then by `byResume`.
+ */
 export const byTurn =
   (lastResumes: ReadonlyMap<Slot, number>): SlotOrder =>
   (one, other) =>
@@ -32,7 +34,7 @@ export const byTurn =
     (lastResumes.get(one) ?? 0) - (lastResumes.get(other) ?? 0) ||
     byResume(one, other);
 
-/** Number and last time of a sandbox's automatic resumes since a person last requested it. */
+/** Number and last time of automatic resumes since a person last requested the sandbox. */
 export type AutomaticResumes = NonNullable<SandboxState['automaticResumes']>;
 
 const minDelayMs = 60_000;
@@ -45,7 +47,7 @@ export const resumedAgain = (
   now: string,
 ): AutomaticResumes => ({ count: Math.min(maxCount, (before?.count ?? 0) + 1), lastTime: now });
 
-/** Delay between two automatic resumes: 1 min after the first, then twice the last, at most 1 h. */
+/** Delay between two automatic resumes: first 1 min, then twice the previous delay, at most 1 h. */
 export const resumeDelayMs = ({ count }: AutomaticResumes): number =>
   Math.min(maxDelayMs, minDelayMs * 2 ** Math.max(0, count - 1));
 

@@ -1,7 +1,7 @@
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
 import { durationMs } from '../resources/sandbox-template.ts';
 
-/** The fields of a quota that limit stored objects, which count whether they are active or not. */
+/** The fields of a quota that limit stored objects. Inactive objects count too. */
 export const capFields = ['maxConversations', 'maxStoredBytes', 'maxSandboxes'] as const;
 export type CapField = (typeof capFields)[number];
 
@@ -105,7 +105,7 @@ const nouns: Readonly<Record<CapField, string>> = {
   maxSandboxes: 'stored sandboxes',
 };
 
-/** Message of the rejection for the owner. `current` does not count the rejected object. */
+/** Message for the owner of a rejected object. `current` does not count the rejected object. */
 export function capExceededMessage(
   field: CapField,
   { quotaName, scope, limit }: Cap,
@@ -123,7 +123,7 @@ export interface Totals {
   readonly sandboxes: number;
 }
 
-/** The fields on which limits depend, of a conversation that is not being deleted. */
+/** A conversation that is not being deleted, with the fields on which the limits depend. */
 export interface StoredConversation {
   readonly uid: string;
   readonly name: string;
@@ -131,9 +131,9 @@ export interface StoredConversation {
   /** Milliseconds since 1970, in whole seconds. */
   readonly createdAt: number;
   readonly bytes: number;
-  /** Whether the start of the conversation has not been checked yet. */
+  /** Whether the start still has to be checked against the limits. */
   readonly isNew: boolean;
-  /** Whether the start is in progress, and has or needs a sandbox that it does not share. */
+  /** Whether the start is in progress, in a sandbox that no other conversation uses. */
   readonly wantsSandbox: boolean;
 }
 
@@ -143,7 +143,7 @@ export interface StoredSandbox {
   readonly owner: string;
   /** Whether the sandbox counts against `maxSandboxes`. */
   readonly counts: boolean;
-  /** UID of the conversation for which the sandbox was made, or which claims it. */
+  /** UID of the conversation for which the sandbox was created, or which has claimed it. */
   readonly madeFor?: string | undefined;
 }
 
@@ -177,9 +177,9 @@ const byCreation = (one: StoredConversation, other: StoredConversation): number 
 /**
  * Counts the conversations and sandboxes of one namespace by owner, for the limits of quotas. A
  * start counts as one sandbox at any time: its future sandbox counts until the created one replaces
- * it. Each new conversation is checked once, after all that were created before it. The verdict
- * stays as long as the conversation is stored as new. A rejected conversation counts, because it is
- * stored, but its sandbox does not. Pure: no I/O and no clock.
+ * it. Each new conversation is checked once, after all conversations that were created before it.
+ * The verdict does not change while `isNew` is true. A rejected conversation counts, because it is
+ * stored, but its sandbox does not. The class uses no I/O and no clock.
  */
 export class Ledger {
   readonly #owners = new Map<string, Totals>();
@@ -238,7 +238,7 @@ export class Ledger {
     this.#countSandbox(old, -1);
   }
 
-  /** Counts a write in advance. The caller calls the returned function once to end that. */
+  /** Counts a write in advance. The returned function removes the count; it must be called once. */
   reserve(owner: string, growth: Partial<Totals>): () => void {
     const reserved = { ...none, ...growth };
     this.#add(owner, reserved, 1);
@@ -264,7 +264,7 @@ export class Ledger {
     });
   }
 
-  /** The limit that rejects a conversation; undefined if it is accepted or unknown. */
+  /** The limit that rejects a conversation. Undefined: the conversation is accepted or unknown. */
   verdictOn(uid: string, caps: QuotaCaps): CapUse | undefined {
     const conversation = this.#conversations.get(uid);
     while (conversation !== undefined && this.#isOpen(conversation)) {
@@ -314,7 +314,7 @@ export class Ledger {
   }
 
   #countSandbox({ owner, counts, madeFor = '' }: StoredSandbox, sign: 1 | -1): void {
-    // A warm sandbox has no owner, and counts as room for all owners.
+    // A warm sandbox has no owner, and counts against no limit.
     if (owner === '') return;
     if (counts) this.#add(owner, { ...none, sandboxes: 1 }, sign);
     if (madeFor === '') return;

@@ -46,7 +46,7 @@ const isFailedStart = ({
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
 
-/** An admitted warm sandbox counts as running, because its eviction loses nothing. */
+/** An admitted warm sandbox counts as running even if it starts: its eviction loses no work. */
 const stateOfWarmSandbox = (isAdmitted: boolean, taken: boolean): SlotState => {
   if (isAdmitted) return 'running';
   return taken ? 'freeing' : 'suspended';
@@ -75,7 +75,7 @@ function stateOf(inside: Inside): SlotState {
   if (isFailedStart(inside)) return 'none';
   if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox))
     return 'waiting';
-  // A message may reach an agent just before its pause, and is then found after the pause.
+  // An agent that was paused as idle may have work: a message has reached it just before the pause.
   const mayResume =
     admitted.reason === SandboxReason.quota ||
     (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
@@ -85,7 +85,7 @@ function stateOf(inside: Inside): SlotState {
 }
 
 const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
-/** Whether a sandbox waits for a slot, or has one that no decision has revoked. */
+/** Whether a sandbox waits for a slot, or has a slot that it may keep. */
 export const usesSlot = (sandbox: Sandbox): boolean =>
   usingStates.has(stateOf({ sandbox, conversations: [] }));
 
@@ -123,15 +123,15 @@ function isScaledSince(sandbox: Sandbox): boolean {
 }
 
 /**
- * Maximum age in milliseconds of a request to resume when this process first sees it. Owners can
- * set the annotation with the time, and an older time must not give them a better position.
+ * Maximum age in milliseconds of a request to resume when this process first sees it. An owner can
+ * write any time into the annotation, and must not get a better position by an older time.
  */
 const maxRequestAgeMs = 1_000;
 
 /**
  * The time of the request of a waiting sandbox. The annotation of an earlier resume is never
- * removed, so a stored time counts only if it is later than the last pause. A sandbox that was
- * created paused did not wait since its creation.
+ * removed, so a stored time counts only if it is later than the last pause. The creation time does
+ * not count for a sandbox that was created paused.
  */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;

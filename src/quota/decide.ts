@@ -15,13 +15,13 @@ import { byCreation, byRequest, firstOf, type Slot } from './slot.ts';
 import type { Everyone, Snapshot, View } from './snapshot.ts';
 import type { Expiry } from './time-limits.ts';
 
-/** One decision on a sandbox. Its write fails after any change of `slot.sandbox`. */
+/** One decision on a sandbox. The write of the decision fails if `slot.sandbox` is outdated. */
 export type Decision =
-  /** The pod is deleted, and the sandbox does not need its slot. */
+  /** Frees the slot of a sandbox whose pod is gone. */
   | { readonly kind: 'release'; readonly slot: Slot }
   /** `resumed`: whether this is an automatic resume. */
   | { readonly kind: 'admit'; readonly slot: Slot; readonly resumed: boolean }
-  /** `preemptor` is undefined if the limit was lowered, or the evicted sandbox is a warm one. */
+  /** `preemptor` gets the slot; undefined if the limit was lowered, or `slot` is a warm sandbox. */
   | {
       readonly kind: 'evict';
       readonly slot: Slot;
@@ -38,21 +38,22 @@ export type Decision =
     }
   /** `maxSandboxes` is exceeded; the sandbox fails and gets no volume. */
   | { readonly kind: 'fail'; readonly slot: Slot; readonly cap: Cap; readonly current: number }
-  /** The write makes the condition Admitted explain why the sandbox waits. */
+  /** Stores in the condition Admitted why the sandbox waits. */
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
 /**
- * The next decision; undefined if there is none until a change or `wakeAt`. Pure. The steps are
- * tried in a fixed order, and guarantee:
+ * The next decision; undefined if none is needed before the next change or before `wakeAt`. Pure.
+ * The steps are tried in a fixed order, which guarantees:
  * - A sandbox is admitted only if every limit has room. Waiting sandboxes are admitted in the order
- *   of their requests; those with work come before those without (`bare`), and all of them before
- *   automatic resumes. Warm sandboxes count as room for all of these, under every policy.
- * - A sandbox is evicted only if it runs without a start in progress, or is stalled. Evictions for
- *   waiting sandboxes stop when each has a slot that is free or being freed. While the namespace
- *   keeps sandboxes waiting and its policy evicts none, only a lowered limit evicts.
- * - A resume without work only evicts idle sandboxes. An automatic resume evicts none.
- * - A warm sandbox is admitted only if the namespace has room that nothing else may take now.
- * - Automatic resumes have a bounded rate.
+ *   of their requests, those with work before those without (`bare`). Automatic resumes come last.
+ *   For all of these, the slots of warm sandboxes count as free, under every policy.
+ * - A sandbox is evicted only if it is stalled, or runs without a start in progress. No sandbox is
+ *   evicted for a waiting sandbox that can get a free slot, or a slot that is being freed. While
+ *   the quota of the namespace evicts none and keeps sandboxes waiting, only a lowered limit
+ *   evicts.
+ * - A resume without work evicts only idle sandboxes. An automatic resume evicts only warm ones.
+ * - A warm sandbox is admitted only to a slot that no other sandbox may take now.
+ * - The rate of automatic resumes is limited.
  */
 export function decide(snapshot: Snapshot, now: number): Decision | undefined {
   const view = snapshot.view(now);
@@ -75,7 +76,7 @@ const expire: Step = ({ owners, now }) => {
   return slot?.expiry && { kind: 'expire', slot, reason: slot.expiry.reason };
 };
 
-/** Fails the newest undecided sandbox beyond `maxSandboxes`. */
+/** Fails the newest sandbox without a decision if there are more sandboxes than `maxSandboxes`. */
 const failOverCap: Step = ({ owners, all }) => {
   for (const { cap, load } of [...owners, all]) {
     if (cap === undefined || load.stored <= cap.limit) continue;
@@ -126,9 +127,9 @@ function evictionOfWarmSandbox({ all: { rule }, warmSandboxes }: View): Decision
 }
 
 /**
- * Evicts for waiting sandboxes with work, or for a lowered limit. If the namespace is full and its
- * policy evicts none, the waiting sandboxes of an owner evict nothing either: a freed slot would go
- * to the sandbox that has waited longest.
+ * Evicts because of a lowered limit, or for waiting sandboxes with work. If the namespace is full
+ * and its policy does not evict, the limit of an owner evicts nothing for waiting sandboxes: a
+ * freed slot would go to the sandbox that has waited longest.
  */
 const evict: Step = ({ owners, all, demand, now }) => {
   const over = owners.filter((owner) => excessOf(owner, owner.load.demanding) > 0);
@@ -145,7 +146,7 @@ const evict: Step = ({ owners, all, demand, now }) => {
 
 const isIdle = ({ idleSince }: Slot): boolean => idleSince < Infinity;
 
-/** Evicts idle sandboxes for resumes without work, which come after waiting sandboxes with work. */
+/** Evicts idle sandboxes so that resumes without work get slots, after all sandboxes with work. */
 const evictIdle: Step = ({ owners, all, wanted, now }) => {
   const crowded = isFullFor(all, wanted)
     ? []
@@ -159,7 +160,7 @@ const evictIdle: Step = ({ owners, all, wanted, now }) => {
 const ownersUnder = (limited: Owner | Everyone): Iterable<Owner> =>
   'owners' in limited ? limited.owners.values() : [limited];
 
-/** The eviction for the first of the limits under which a sandbox may be evicted. */
+/** The eviction for the first limit in `limits` under which a sandbox may be evicted. */
 function firstEviction(
   limits: readonly (Owner | Everyone)[],
   now: number,
@@ -185,7 +186,7 @@ function firstEviction(
   return undefined;
 }
 
-/** The waiting sandbox that needs one more eviction. Those before it get free or freed slots. */
+/** The first waiting sandbox that gets neither a free slot nor a slot that is being freed. */
 const preemptorOf = (limited: Limited): Slot | undefined =>
   makesRoom(limited)
     ? limited.load.waiting[Math.max(0, limitOf(limited) - limited.load.holding)]
@@ -200,7 +201,7 @@ function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
   return slot?.unfinished === true || !policies.includes('Unfinished') ? slot : undefined;
 }
 
-/** Resumes automatically if waiting sandboxes leave room: unfinished work first, owners in turn. */
+/** Resumes a sandbox if waiting ones leave room: unfinished work first, then owners in turn. */
 const resume: Step = (view) => {
   const isFree = isSlotFree(view);
   const hasPlace = isFree || warmSandboxesInTheWay(view, view.wanted + 1) > 0;

@@ -1,18 +1,18 @@
 import type { QuotaRule } from './rules.ts';
 import { byName, type Slot, type SlotOrder } from './slot.ts';
 
-// The order in which a quota evicts sandboxes, for every sandbox that gets a slot:
+// For each waiting sandbox that gets a slot, a quota evicts the first sandbox in this order:
 //
 // 1. Warm sandboxes, the oldest first, under every policy (`evictWarmSandbox` in decide.ts).
-// 2. Stalled sandboxes: admitted ones whose agent has not answered until `stalledAt`.
+// 2. Stalled sandboxes, which are admitted and whose agent has not answered until `stalledAt`.
 // 3. Sandboxes that were resumed automatically and that no person has used since.
-// 4. All others.
+// 4. All other sandboxes that are not in step 5.
 // 5. Sandboxes whose agent waits for a confirmation.
 //
-// Among equals, `PauseLongestIdle` first evicts the sandbox that is idle for longest. After that,
+// Within a step, `PauseLongestIdle` compares the idle times: the longest comes first. After that,
 // and under `PauseOldest`, the sandbox that is active for longest comes first, then the first by
-// name. A sandbox is never evicted before its `minActiveSeconds`, nor during a start that is not
-// stalled. A resume without work only evicts idle sandboxes.
+// name. A sandbox is never evicted before it is active for `minActiveSeconds`, nor during a start
+// that is not stalled. A resume without work evicts only idle sandboxes.
 
 export const mayBeEvicted = ({ state, stalledAt }: Slot): boolean =>
   state === 'running' || (state === 'starting' && stalledAt < Infinity);
@@ -26,7 +26,7 @@ export function evictableAt(slot: Slot, rule: QuotaRule | undefined): number {
   return slot.state === 'running' ? slot.activeSince + (rule?.minActiveMs ?? 0) : Infinity;
 }
 
-/** Steps 2 to 5 of the order. A slot in the state `starting` is a stalled one here. */
+/** Rank in the steps 2 to 5 above. Only a stalled sandbox can have the state `starting` here. */
 const evictionRank = ({ state, automatic, confirming }: Slot): number => {
   if (state === 'starting') return 0;
   if (confirming) return 3;

@@ -4,7 +4,7 @@ import { byEviction, evictableAt } from './eviction.ts';
 import { firstOf, type Slot, type SlotOrder } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** The result for one more start, or for a resume with a message or a run. */
+/** The present decision of a quota about a new start, or about a resume with a message or a run. */
 export type AdmissionForecast =
   | { readonly outcome: 'admitted' }
   /** The start gets a slot that is being freed, without an eviction. */
@@ -22,19 +22,19 @@ export type AdmissionForecast =
   | { readonly outcome: 'waits'; readonly rule: QuotaRule }
   | { readonly outcome: 'rejected'; readonly rule: QuotaRule };
 
-/** Numbers of sandboxes that wait for a slot under a limit. */
+/** Sandboxes and starts that compete with a new start for the slots of a limit. */
 interface Waiting {
-  /** Waiting sandboxes with work, which are admitted before one more start. */
+  /** Number of waiting sandboxes with work, which are admitted before the new start. */
   readonly demanding: number;
-  /** Waiting sandboxes with work that could be admitted now. */
+  /** How many of the `demanding` sandboxes could be admitted now. */
   readonly ready: number;
-  /** Waiting sandboxes without work, which are admitted after one more start. */
+  /** Number of waiting sandboxes without work, which are admitted after the new start. */
   readonly bare: number;
-  /** Starts whose sandbox does not exist yet, which are admitted before one more start. */
+  /** Number of starts that have no sandbox yet, and that are admitted before the new start. */
   readonly starts: number;
 }
 
-/** The outcome of one more start of this owner, or of any owner who has room. Pure. */
+/** The outcome of a new start of `owner`; if undefined, of any owner whose limit has room. Pure. */
 export function forecast(
   snapshot: Snapshot,
   owner: Owner | undefined,
@@ -48,8 +48,8 @@ export function forecast(
   const own = forecastUnder(owner, now);
   const isBlocked = owner.load.holding <= limitOf(owner) && isFullFor(all, demand);
   if (own.outcome === 'pauses' && isBlocked) return underAll();
-  // The limit of the owner is tested first: a start that waits or evicts under it needs no room in
-  // the namespace yet.
+  // The limit of the owner comes first: a start that waits or evicts under this limit needs no room
+  // in the namespace yet.
   if (own.outcome === 'admitted') return underAll();
   if (own.outcome !== 'follows') return own;
   const shared = underAll();
@@ -57,8 +57,8 @@ export function forecast(
 }
 
 /**
- * The outcome under this limit only, after the given waiting sandboxes; by default after all of
- * them. Pure.
+ * The outcome of a new start if this were the only limit. `newcomers` are the waiting sandboxes to
+ * consider; by default, all that wait under this limit. Pure.
  */
 export function forecastUnder(
   limited: Limited,
@@ -79,7 +79,7 @@ export function forecastUnder(
   });
   const before = load.holding + demanding + starts - limit;
   if (before < 0) {
-    // The new start takes the slot of a waiting resume, which then evicts another idle sandbox.
+    // The new start gets a slot before a waiting resume, which then evicts an idle sandbox.
     const isDisplaced = makesRoom(limited) && before + bare >= 0;
     const idle = isDisplaced
       ? load.candidates.filter(

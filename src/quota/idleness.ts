@@ -8,7 +8,7 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
-/** Whether an undelivered message or answer makes the agent work. In `error` none does. */
+/** Whether a message or answer will make the agent work. In the status `error`, it does not. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
@@ -52,7 +52,7 @@ export function isUnfinished(conversation: CachedConversation): boolean {
 /** States in which an agent has no run to continue. */
 const runOver: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck']);
 
-/** Whether a person has requested that the run of the sandbox continue, and such a run exists. */
+/** Whether a person has requested that the runs in a sandbox continue, and a run is not over. */
 export const isRunWanted = (
   sandbox: Sandbox,
   conversations: readonly CachedConversation[],
@@ -73,11 +73,11 @@ interface InSandbox {
 
 /**
  * Translates a stored time (milliseconds since 1970) to a clock that never jumps. `name` identifies
- * the time among those of the sandbox.
+ * the time among the stored times of the sandbox.
  */
 export type Steady = (name: string, ms: number) => number;
 
-/** Times of the last known activity of the agent, and of the last steps of starts. */
+/** For each conversation: the time of the last known activity, and of the last start step. */
 const lastActivity = (
   conversations: readonly CachedConversation[],
   steady: Steady,
@@ -88,8 +88,8 @@ const lastActivity = (
   ]);
 
 /**
- * Time since when the agent of a sandbox is idle, in milliseconds; Infinity: the agent is not idle.
- * The first of these rules that matches applies:
+ * Time from which the agent of a sandbox is idle, in milliseconds since 1970; Infinity: it is not
+ * idle. The first of these rules that matches applies:
  *
  * 1. An agent that works or will work (`isWorking`) is not idle.
  * 2. An agent that was not polled since its container started is not idle: it may work.

@@ -4,11 +4,11 @@ import { byRank, evictableAt, mayBeEvicted } from './eviction.ts';
 import { type Slot, byCreation, byRequest } from './slot.ts';
 import { byResume } from './automatic-resume.ts';
 
-/** The sandboxes that count against a limit, as decisions need them. */
+/** The sandboxes that count against a limit, grouped for decisions. */
 export interface Load {
   /** Number of slots that count against the limit. */
   readonly taken: number;
-  /** Number of slots in the states `starting` and `running`, which no decision has revoked. */
+  /** Number of slots in the states `starting` and `running`, which no decision has taken away. */
   readonly holding: number;
   /** Number of sandboxes that count against `maxSandboxes`. */
   readonly stored: number;
@@ -71,8 +71,8 @@ type Counts = Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'>;
 type Loaded = Pick<Limited, 'load'>;
 
 /**
- * The load of all owners. Its lists are built when they are read, and have the waiting and
- * undecided sandboxes only of the owners in `deciding`.
+ * The load of all owners. A list is built when it is read. The lists `waiting` and `undecided`
+ * contain only the sandboxes of owners in `deciding`.
  */
 export function sumOf(
   { taken, holding, stored, demanding }: Counts,
@@ -120,15 +120,15 @@ const hasRoom = (limited: Limited): boolean => limited.load.taken < limitOf(limi
 export const makesRoom = ({ rule }: Pick<Limited, 'rule'>): boolean =>
   rule?.onExceeded === 'PauseOldest' || rule?.onExceeded === 'PauseLongestIdle';
 
-/** Whether a limit without evictions keeps some of this many waiting sandboxes waiting. */
+/** Whether a limit is too low for `newcomers` more sandboxes, and its policy does not evict any. */
 export const isFullFor = (limited: Limited, newcomers: number): boolean =>
   !makesRoom(limited) && limited.load.holding + newcomers > limitOf(limited);
 
-/** Number of evictions that a limit needs, including those for this many waiting sandboxes. */
+/** Number of sandboxes above the limit, including waiting ones if the policy evicts for them. */
 export const excessOf = (limited: Limited, newcomers: number): number =>
   limited.load.holding + (makesRoom(limited) ? newcomers : 0) - limitOf(limited);
 
-/** The slots that may be evicted under a rule, for an unchanged load and until `until`. */
+/** The slots that may be evicted under `rule`; valid until `load` changes or `until` has passed. */
 interface Evictable {
   readonly load: Load;
   readonly rule: QuotaRule | undefined;
@@ -177,13 +177,13 @@ export class Owner implements Limited {
     this.#load = undefined;
   }
 
-  /** Number of waiting sandboxes that only the limit of the namespace may keep waiting. */
+  /** Number of waiting sandboxes for which the owner's own limit has room. */
   get wanted(): number {
     const { waiting, holding } = this.load;
     return Math.min(waiting.length, Math.max(0, limitOf(this) - holding));
   }
 
-  /** How many of the `wanted` sandboxes have work. */
+  /** How many of the `wanted` sandboxes have work (`bare` is false). */
   get demand(): number {
     return Math.min(this.load.demanding, this.wanted);
   }
@@ -204,7 +204,7 @@ export class Owner implements Limited {
     return (this.#evictable = { load, rule, slots: slots.sort(byRank(rule)), until });
   }
 
-  /** Whether a sandbox may need a decision besides those of time limits and automatic resumes. */
+  /** Whether a sandbox may need a decision, apart from time limits and automatic resumes. */
   get mayNeedDecision(): boolean {
     const { waiting, undecided, releasable, holding } = this.load;
     return (
@@ -218,7 +218,7 @@ export class Owner implements Limited {
     return resumable.length > 0 && waiting.length === 0 && hasRoom(this);
   }
 
-  /** The first time at which a time limit ends, or at which a delayed resume is due after now. */
+  /** The earlier of two times: a time limit ends, or a delayed resume is due after `now`. */
   dueAt(now: number): number {
     let first = expiryOf(this.load.expiring);
     for (const { resumesAt } of this.load.resumable)
@@ -229,9 +229,9 @@ export class Owner implements Limited {
 
 /** Numbers that are summed over the owners of a namespace. */
 export interface Sums extends Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'> {
-  /** Number of waiting sandboxes that only the limit of the namespace may keep waiting. */
+  /** Number of waiting sandboxes for which the owner's own limit has room. */
   readonly wanted: number;
-  /** How many of the `wanted` sandboxes have work. */
+  /** How many of the `wanted` sandboxes have work (`bare` is false). */
   readonly demand: number;
 }
 
@@ -261,7 +261,7 @@ export class OwnerCounts {
   /** Owners who may have a sandbox that resumes automatically. */
   readonly resuming = new Set<Owner>();
   #sums = nothing;
-  /** The first due time of all owners; undefined after a change of the owner with that time. */
+  /** The earliest `dueAt` of all owners; undefined after a change of the owner who had it. */
   #dueAt: number | undefined = Infinity;
 
   get sums(): Sums {
@@ -292,8 +292,9 @@ export class OwnerCounts {
   }
 
   /**
-   * The first time after now at which a time limit ends or a delayed resume is due, and the owners
-   * whose time is due. This visits all owners if one is due, or if the first one has changed.
+   * The owners for whom a time limit has ended, and the first time after `now` at which a time
+   * limit ends or a delayed resume is due. Visits all owners only if `#dueAt` is unknown or has
+   * passed.
    */
   due(now: number): { readonly nextAt: number; readonly owners: readonly Owner[] } {
     if (this.#dueAt !== undefined && this.#dueAt > now) return { nextAt: this.#dueAt, owners: [] };

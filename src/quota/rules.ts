@@ -16,7 +16,7 @@ export interface QuotaRules {
   readonly namespace: QuotaRule | undefined;
   readonly everyOwner: QuotaRule | undefined;
   readonly owners: ReadonlyMap<string, QuotaRule>;
-  /** Names of all quotas for the same scope, by the name of each quota that is not alone. */
+  /** By the name of each quota that shares its scope with others: the names of all these quotas. */
   readonly conflicts: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -29,7 +29,7 @@ const ruleOf = ({ metadata, spec }: ConversationQuota): QuotaRule => ({
   autoResume: spec.autoResume,
 });
 
-/** Among quotas for the same scope, the lowest limit applies, then the first name. */
+/** Orders quotas for the same scope by limit, then by name. Only the first one applies. */
 const strictest = (one: ConversationQuota, other: ConversationQuota): number =>
   one.spec.limit - other.spec.limit || (one.metadata.name < other.metadata.name ? -1 : 1);
 
@@ -59,7 +59,7 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
   return { namespace, everyOwner, owners, conflicts };
 }
 
-/** An owner's own quota replaces the one for every owner. Neither counts warm sandboxes. */
+/** The quota that names the owner, else the quota for each owner; undefined for warm sandboxes. */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
   owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner);
 
@@ -74,20 +74,20 @@ const replacementMs = 5_000;
 const hasSameScope = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
   spec.scope === other.spec.scope && spec.owner === other.spec.owner;
 
-/** Under a deleted quota sandboxes wait for `replacementMs`: none is rejected or evicted. */
+/** While a deleted quota still applies, sandboxes wait: no sandbox is rejected or evicted. */
 const withQueue = (quota: ConversationQuota): ConversationQuota => ({
   ...quota,
   spec: { ...quota.spec, onExceeded: 'Queue' },
 });
 
-/** The quotas of one namespace, including deleted ones that may be created again soon. Pure. */
+/** Quotas of one namespace, and deleted ones that may be created again. No I/O, and no clock. */
 export class ActiveQuotas {
   readonly #quotas = new Map<string, ConversationQuota>();
   /** Quotas that were deleted within `replacementMs`, by name. */
   readonly #deleted = new Map<string, Deleted>();
   #hasChanged = false;
 
-  /** Whether no quota is known, including recently deleted ones. */
+  /** Whether there is no quota, not even a deleted quota that still applies. */
   get isEmpty(): boolean {
     return this.#quotas.size === 0 && this.#deleted.size === 0;
   }
@@ -117,7 +117,7 @@ export class ActiveQuotas {
     return true;
   }
 
-  /** Time at which a deleted quota ceases to apply; Infinity without one. */
+  /** The next time at which a deleted quota stops applying; Infinity without deleted quotas. */
   get nextChangeAt(): number {
     return Math.min(Infinity, ...[...this.#deleted.values()].map(({ until }) => until));
   }

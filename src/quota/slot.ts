@@ -14,15 +14,18 @@ export type SlotState =
   | 'running'
   /** The sandbox is being paused or deleted. The slot is free when the pod is gone. */
   | 'freeing'
-  /** Paused by the quota, or idle with work: the sandbox resumes automatically if there is room. */
+  /**
+   * The sandbox resumes automatically if there is room: a quota has paused it, or it was paused as
+   * idle and has work.
+   */
   | 'resumable'
   /**
-   * The sandbox is paused for its idleness or age, or was rejected: only a person resumes it. Also
-   * a warm sandbox without a slot.
+   * Only a person resumes the sandbox: it was rejected, or paused for its idleness or age. A warm
+   * sandbox without a slot also has this state.
    */
   | 'suspended';
 
-/** A sandbox as decisions about quotas see it. Times are milliseconds since 1970. */
+/** The data of a sandbox on which decisions of quotas depend. Times are milliseconds since 1970. */
 export interface Slot extends Timing {
   readonly uid: string;
   readonly name: string;
@@ -38,7 +41,7 @@ export interface Slot extends Timing {
   readonly sandbox: Sandbox;
   /** Time of the request, for the state `waiting`. */
   readonly requestedAt: number;
-  /** Whether a waiting sandbox has no start, message or run, so that it evicts no working agent. */
+  /** Whether a waiting sandbox has no work (start, message or run), and so evicts only idle ones. */
   readonly bare: boolean;
   /** Whether the condition Admitted explains why the sandbox waits. */
   readonly explained: boolean;
@@ -48,20 +51,20 @@ export interface Slot extends Timing {
   readonly automatic: boolean;
   /** Time of the pause, for the state `resumable`. */
   readonly pausedSince: number;
-  /** Whether the pause interrupted a run or a start, or a message waits. */
+  /** Whether work is left: the pause interrupted a run or a start, or a message waits. */
   readonly unfinished: boolean;
   /** Earliest time of the automatic resume, for the state `resumable`; 0: at once. */
   readonly resumesAt: number;
-  /** Whether the sandbox is admitted and does not need its slot. */
+  /** Whether the sandbox is admitted, but needs no slot: it has no pod, and is paused or failed. */
   readonly releasable: boolean;
   /**
-   * Whether the sandbox counts against `maxSandboxes`. Sandboxes in deletion, and those that failed
-   * because of `maxSandboxes`, do not.
+   * Whether the sandbox counts against `maxSandboxes`. Sandboxes in deletion do not count, nor do
+   * sandboxes that failed because of `maxSandboxes`.
    */
   readonly stored: boolean;
   /**
-   * Whether the sandbox waits for its first decision, and no conversation was checked against
-   * `maxSandboxes` for it.
+   * Whether the sandbox waits for its first decision and has to be checked against `maxSandboxes`.
+   * The check is not necessary if it was made for the conversation of the sandbox.
    */
   readonly undecided: boolean;
 }

@@ -4,7 +4,7 @@ import { limitOf, sumOf, type Limited, Owner, OwnerCounts, type Sums } from './o
 import type { Slot } from './slot.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
-/** All sandboxes with an owner, under the limits of the namespace. Warm sandboxes count as room. */
+/** All sandboxes with an owner, and the limits of the namespace. Warm sandboxes do not count. */
 export interface Everyone extends Limited {
   /** `maxSandboxes` of the namespace. */
   readonly cap: Cap | undefined;
@@ -26,7 +26,7 @@ export interface View extends Pick<Sums, 'wanted' | 'demand'> {
   readonly dueAt: number;
 }
 
-/** Default rate of automatic resumes in a namespace: each schedules a pod and attaches a volume. */
+/** Default rate of automatic resumes in a namespace: each resume schedules a pod with a volume. */
 const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
 /**
  * Delay before the next automatic resume after the deletion of a quota. The quota may be created
@@ -35,8 +35,8 @@ const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
 const deletedQuotaDelayMs = 60_000;
 
 /**
- * The sandboxes of one namespace, by owner, and its quotas. `view` counts only those owners again
- * who have changed since the previous view. Pure: no I/O and no clock.
+ * The sandboxes of one namespace, by owner, and its quotas. `view` counts an owner again only if
+ * the owner has changed since the previous view. The class does no I/O and reads no clock.
  */
 export class Snapshot {
   readonly #slots = new Map<string, Slot>();
@@ -105,7 +105,7 @@ export class Snapshot {
 
   /**
    * Adds a slot, or replaces the slot of the same uid. A waiting sandbox keeps the time of its
-   * request. An automatic resume counts for `#resumeRate` at the time of the last view.
+   * request. An automatic resume takes a token of `#resumeRate` at the time of the last `view`.
    */
   put(given: Slot): void {
     const old = this.#slots.get(given.uid);
@@ -195,9 +195,9 @@ export class Snapshot {
   }
 
   /**
-   * Whether a start of this owner may claim a warm sandbox now: besides the waiting sandboxes, the
-   * limits of the owner and of the namespace have room. The slot of the warm sandbox counts as
-   * room.
+   * Whether a start of this owner may claim a warm sandbox now: the limits of the owner and of the
+   * namespace have room for it and for all waiting sandboxes. The slot of the warm sandbox counts
+   * as free.
    */
   mayClaim(name: string): boolean {
     const { taken, waiting } = this.owner(name)?.load ?? { taken: 0, waiting: [] };

@@ -15,7 +15,7 @@ export interface SlotFacts {
   readonly sandbox: Sandbox;
   /** The conversations whose status names the sandbox, and those of its owner references. */
   readonly conversations: readonly CachedConversation[];
-  /** Whether the caches lack a conversation in the owner references, which may yet start. */
+  /** Whether an owner reference names a conversation that caches lack and that may yet start. */
   readonly unknownStart?: boolean;
   /**
    * Whether every conversation in the owner references is deleted or in deletion, so that garbage
@@ -23,8 +23,8 @@ export interface SlotFacts {
    */
   readonly orphaned?: boolean;
   /**
-   * Whether no owner reference names a conversation of the sandbox's owner. Then the sandbox is
-   * checked against `maxSandboxes`, as one without owner references.
+   * Whether no owner reference names a conversation of the sandbox's owner. The sandbox is then
+   * checked against `maxSandboxes` like a sandbox without owner references.
    */
   readonly hasForeignReferences?: boolean;
   readonly limits?: TimeLimits | undefined;
@@ -51,14 +51,14 @@ interface Ages {
 }
 
 /**
- * The time limit of the template that ends first:
+ * The time limit of the template that ends first; undefined if none ever ends:
  *
- * 1. `idleTimeout`, from when the agent is idle. An agent that does not answer counts as idle, and
- *    is not paused before the sandbox is stalled.
- * 2. `maxActiveTime`, from when the sandbox became active. A sandbox that never became active is
- *    not paused before it is stalled.
+ * 1. `idleTimeout`, from the time at which the agent became idle. An agent that does not answer
+ *    counts as idle, but is not paused before the sandbox counts as stalled.
+ * 2. `maxActiveTime`, from the time at which the sandbox became active. A sandbox that never became
+ *    active is not paused before it counts as stalled.
  *
- * If both end at the same time, the first one is the reason. Undefined: no limit ever ends.
+ * If both limits end at the same time, `idleTimeout` is the reason.
  */
 function expiryOf(
   { activeSince, idleSince, notIdleBefore = 0, notAgedBefore = 0 }: Ages,
@@ -81,7 +81,7 @@ function expiryOf(
   return first?.at === Infinity ? undefined : first;
 }
 
-/** Time since when an admitted sandbox that has run has no usable agent; undefined for others. */
+/** Time from which an admitted sandbox that has run lacks a usable agent; otherwise undefined. */
 function unreadySince({ status }: Sandbox, steady: Steady, now: number): number | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
@@ -98,15 +98,15 @@ function unreadySince({ status }: Sandbox, steady: Steady, now: number): number 
   );
 }
 
-/** Ages of an admitted sandbox, and what follows from them. Times are milliseconds since 1970. */
+/** Times of an admitted sandbox that decide on evictions and pauses, in milliseconds since 1970. */
 export interface Timing {
-  /** Time since when the sandbox runs. */
+  /** Time from which the sandbox counts as active. */
   readonly activeSince: number;
-  /** Time since when the agent is idle; Infinity while it works or waits for a confirmation. */
+  /** Time from which the agent is idle; Infinity while it works or waits for a confirmation. */
   readonly idleSince: number;
   /** Time from which a starting sandbox counts as stalled; Infinity before its first run. */
   readonly stalledAt: number;
-  /** The pause by a time limit of the template; undefined if there will be none. */
+  /** The pause that a time limit of the template causes; undefined if no limit ends. */
   readonly expiry: Expiry | undefined;
 }
 
@@ -141,11 +141,11 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const wasActive = status?.activeSinceTime !== undefined;
   const activeSince = wasActive ? steady('active', time(status.activeSinceTime, now)) : since;
   const startDeadlineMs = durationMs(limits?.startDeadline ?? defaultStartDeadline);
-  // A sandbox that starts or was resumed has the time of a start, because on slow nodes it could
-  // not become ready within `stalledGraceMs`.
+  // A sandbox that starts or was resumed gets the time of a start: on slow nodes it may need more
+  // than `stalledGraceMs` until it is ready.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
-  // `maxActiveTime` applies here too. Otherwise a resumed sandbox whose agent never answers would
-  // keep its slot for ever, if its template has no `idleTimeout`.
+  // `maxActiveTime` also applies without a usable agent. Otherwise a resumed sandbox whose agent
+  // never answers would keep its slot for ever, if its template has no `idleTimeout`.
   const ages = {
     activeSince,
     idleSince: since,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { described, listMap, optional, text, validations } from './schema.ts';
 
-/** Agents that speak the Agent Client Protocol, by the names in the table of the bridge. */
+/** Agents that speak the Agent Client Protocol, as named in `packages/agent-server/src/acp`. */
 export const acpAgentNames = ['codex', 'claude', 'qwen', 'opencode', 'gemini', 'kimi'] as const;
 export type AcpAgentName = (typeof acpAgentNames)[number];
 
@@ -10,7 +10,7 @@ const maxCommandParts = 32;
 
 const variables = () => z.record(text(128), text(4096)).meta({ maxProperties: 64 });
 
-/** A CEL rule, not a pattern: caches would drop stored templates that a pattern rejects. */
+/** A CEL rule instead of a pattern, because caches drop stored templates that violate a pattern. */
 const variableRule = {
   rule: "!has(self.env) || self.env.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]{0,127}$'))",
   message:

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
 /**
- * Protocols of agents, whose clients and containers are in `src/agent/kinds.ts`. The reference
- * agent has the kind `openhands`, or the kind `acp` if it is the bridge to another agent.
+ * Protocols of agents. Their clients and containers are in `src/agent/kinds.ts`. The reference
+ * agent has the kind `openhands`; as a bridge to another agent, it has the kind `acp`.
  */
 export const agentKinds = ['openhands', 'acp'] as const;
 export type AgentKind = (typeof agentKinds)[number];
-/** This is also the kind of stored sandboxes that name none. */
+/** The default kind, also of stored sandboxes that have no kind. */
 export const defaultAgentKind: AgentKind = 'openhands';
 
 /** Policies by which an agent asks before it acts, as openhands-agent-server names them. */
@@ -28,7 +28,7 @@ const toolName = () =>
     .max(64)
     .regex(/^[A-Za-z][A-Za-z0-9_-]*$/, 'must be the name of a tool');
 
-/** An empty list is valid: such an agent can only talk. */
+/** An empty list is valid: an agent without tools can only talk. */
 export const toolNames = () => z.array(toolName()).max(64);
 
 /** An http(s) URL without user and password, because a password would be stored unencrypted. */
@@ -80,8 +80,8 @@ export const isModelName = (model: string): boolean =>
   nameShape.test(model) && !model.includes('//') && !model.includes('..');
 
 /**
- * The text before the first slash, by which LiteLLM selects the provider, and with the provider the
- * host that receives prompts and keys.
+ * The text before the first slash. LiteLLM selects the provider by this text, and so the host that
+ * receives prompts and keys.
  */
 const providerOf = (model: string): string =>
   model.includes('/') ? model.slice(0, model.indexOf('/')).toLowerCase() : '';
@@ -111,10 +111,10 @@ export const namesProvider = (pattern: string): boolean =>
   !pattern.includes('*') || /^[^*/]+\//.test(pattern);
 
 /**
- * Whether a conversation may use this model. The template's own model is always allowed; its
- * patterns decide on others. A template with a credential and no patterns allows only models of the
- * same provider at its `baseUrl`: another provider would receive the platform's key. If a template
- * with a credential has no `baseUrl`, only patterns that name the provider count.
+ * Whether a conversation may use this model. The model of the template is always allowed, and
+ * `allowedModels` decides on other models. Without it, a template with a credential allows only
+ * models of the same provider at its `baseUrl`: another provider would receive the platform's key.
+ * If a template with a credential has no `baseUrl`, only patterns that name the provider count.
  */
 export function isModelAllowed(
   chosen: string,
@@ -122,8 +122,8 @@ export function isModelAllowed(
 ): boolean {
   if (chosen === model) return true;
   if (!isModelName(chosen)) return false;
-  // In a URL, the text before an @ is a user name. A template that needs an @, for a version at
-  // Vertex AI, has it in a pattern.
+  // In a URL, the text before an @ is a user name. A template that needs an @, such as for a
+  // version at Vertex AI, names the @ in a pattern.
   const takesAt = (pattern: string) => pattern.includes('@') || !chosen.includes('@');
   const isSafe = (pattern: string) =>
     credential === undefined || baseUrl !== undefined || namesProvider(pattern);

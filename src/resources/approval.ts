@@ -40,7 +40,7 @@ const optionSchema = z.object({
 });
 export type ApprovalOption = z.output<typeof optionSchema>;
 
-/** An entry of `spec.approvals`. Entries are immutable, so that the first valid version counts. */
+/** An entry of `spec.approvals`. A stored entry never changes, so the first valid one is final. */
 export const approvalAnswerSchema = described(
   z
     .object({
@@ -151,7 +151,7 @@ export function withoutText(approval: Approval): Approval {
 export const isSummaryWhole = ({ complete, text: whole }: Approval): boolean =>
   complete === true && whole === '';
 
-/** The fields of a conversation by which `pendingApproval` finds a question for a person. */
+/** The fields of a conversation that show whether a question waits for an answer of a person. */
 export interface Asking {
   readonly spec: { readonly approvals?: readonly ApprovalAnswer[] | undefined };
   readonly status?:
@@ -172,7 +172,7 @@ export function meaningOf(
   const found = options.find(({ id, kind }) =>
     decision === undefined ? id === optionId : kind === onceKinds[decision],
   );
-  // A rejection is always possible: without an option for it, the turn of the agent is cancelled.
+  // A rejection is always possible. Without an option for it, the agent's prompt is cancelled.
   if (found === undefined && decision !== 'reject') return undefined;
   const accept = found?.kind.startsWith('allow') === true;
   // The stored text is incomplete, so no person can have read the whole call.
@@ -185,7 +185,7 @@ export function meaningOf(
   };
 }
 
-/** The recorded answer to the question, or else the one in the spec; undefined without any. */
+/** The recorded answer to the question, else the answer in the spec; undefined if there is none. */
 export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer | undefined {
   if (approval.answer !== undefined) return approval.answer;
   const given = spec.approvals?.find(({ id }) => id === approval.id);
@@ -196,7 +196,7 @@ export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer |
 export const forgottenNotice =
   'The agent was stopped and has forgotten this question. It has to ask again; your answer counts for the same call.';
 
-/** Whether the agent has forgotten its question, because its container has ended since then. */
+/** Whether the agent has forgotten its question, because its container has ended since it asked. */
 export const isForgotten = (
   {
     approval,
@@ -209,7 +209,7 @@ export const isForgotten = (
   approval.answer?.sentTime === undefined &&
   (sandboxStatus !== 'RUNNING' || executionStatus !== 'waiting_for_confirmation');
 
-/** Whether there is an answer that the agent can not have received. */
+/** Whether a person has answered, and the answer was not sent to the agent yet. */
 export const hasAnswerToGive = (asking: Asking): boolean => {
   const { approval } = asking.status ?? {};
   return (

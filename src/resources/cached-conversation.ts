@@ -13,7 +13,7 @@ import type { CustomObject } from './group.ts';
 import { cachedMetadata, Interner } from './cached-metadata.ts';
 import type { CachedMetadata } from '@conversation-operator/kube/object';
 
-/** Bytes that count for the owner: the UTF-8 JSON of spec and of metadata without managedFields. */
+/** Bytes for `maxStoredBytes`: the UTF-8 JSON of spec and of metadata without managedFields. */
 export const storedBytesOf = ({
   metadata,
   spec,
@@ -52,7 +52,7 @@ export interface CachedConversation extends Omit<
   readonly storedBytes: number;
   /** The beginning of the first message, for a title; empty if the message has no text. */
   readonly firstWords: string;
-  /** Whether the output of the steps of the completed start, some kilobytes, is absent. */
+  /** Whether `status.start.steps` is absent, because the start is over and its output is large. */
   readonly lacksSteps: boolean;
 }
 
@@ -141,7 +141,7 @@ function cachedStatus(
   return { ...short, start };
 }
 
-/** The Buffer makes a separate string, because a slice would keep the whole text in memory. */
+/** The Buffer creates a new string, because a slice would keep the whole text in memory. */
 function beginningOf(message: Message | undefined): string {
   const beginnings = (message?.content ?? []).map(({ text = '' }) => text.slice(0, maxReadLength));
   return Buffer.from(firstWords(beginnings.join(' '))).toString();

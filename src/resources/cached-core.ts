@@ -9,8 +9,8 @@ type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 
 /**
  * A pod as caches hold it. The spec, by far the largest part, is reduced to the names and ports of
- * containers and to what delays the pod. The status shows whether the pod runs, and why not. The
- * environment of containers, which may contain secrets, is absent.
+ * containers and to the gates that delay the pod. The status shows whether the pod runs, and why
+ * not. The environment of containers, which may contain secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;
@@ -47,7 +47,7 @@ export function cachedPod(pod: Pod, interner: Interner): CachedPod {
   };
 }
 
-/** Keeps the annotations of the cluster autoscaler and of Karpenter too. */
+/** Keeps annotations of cluster autoscaler and Karpenter, which `cachedMetadata` removes. */
 function cachedPodMetadata(metadata: Pod['metadata'], interner: Interner): CachedPod['metadata'] {
   const cached = cachedMetadata(metadata, interner);
   const kept = presentValues(metadata.annotations);
@@ -84,7 +84,7 @@ const cachedSpec = ({
       }),
 });
 
-/** The literal has all fields, because that takes less memory. */
+/** An object literal with all fields takes less memory than an object built field by field. */
 function cachedStatus(status: PodStatus, interner: Interner): CachedPodStatus {
   const { phase, reason, message, podIP, conditions } = status;
   for (const condition of conditions ?? [])

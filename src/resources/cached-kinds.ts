@@ -24,7 +24,7 @@ export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
       'agentTitle',
       'pauseTime',
     );
-  // One reconcile writes the same time into several fields.
+  // One reconcile writes the same time into several fields, which then share one string.
   for (const condition of status?.conditions ?? [])
     interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
   return cachedObject(sandbox, interner);

@@ -1,7 +1,7 @@
 import { group } from './group.ts';
 import type { ObjectMeta } from '@conversation-operator/kube/object';
 
-/** Maximum number of known texts. When there would be more, the interner forgets all. */
+/** Maximum number of known texts. Above this number, the interner forgets all texts. */
 const maxKnown = 16_384;
 /** Maximum characters of a shared text, because longer texts are rarely equal. */
 const maxLength = 256;
@@ -12,8 +12,8 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
  * Shares equal texts in memory, because the JSON parser creates a new string for each state,
- * reason, message, time, name and uid. No value changes. Up to 8 MiB of texts that no object has
- * stay in memory.
+ * reason, message, time, name and uid. No value changes. Up to 8 MiB of texts stay in memory after
+ * the last object with them is gone.
  */
 export class Interner {
   readonly #known = new Map<string, string>();
@@ -60,7 +60,7 @@ export function cachedMetadata<M extends ObjectMeta>(
   metadata: M,
   interner: Interner,
 ): Omit<M, Dropped> & Pick<ObjectMeta, 'labels' | 'annotations'> {
-  // A conversation, its sandbox and its claim contain the same names and uids.
+  // A conversation, its sandbox and its PersistentVolumeClaim contain the same names and uids.
   interner.share(metadata, 'namespace', 'name', 'uid', 'creationTimestamp');
   for (const reference of metadata.ownerReferences ?? [])
     interner.share(reference, 'apiVersion', 'kind', 'name', 'uid');

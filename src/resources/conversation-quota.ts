@@ -82,7 +82,7 @@ export const conversationQuotaSpecSchema = z
   );
 
 export const QuotaCondition = {
-  /** Other quotas have the same scope, and the strictest one applies. */
+  /** Other quotas have the same scope. Only the one with the lowest limit applies. */
   conflicting: 'Conflicting',
 } as const;
 

@@ -37,7 +37,7 @@ const archiveStatusSchema = z.object({
 
 export type ArchiveStatus = z.output<typeof archiveStatusSchema>;
 
-/** Statuses of a start in their order. ERROR can follow each one except READY. */
+/** Statuses of a start in their order. ERROR can follow each status except READY. */
 export const startStatuses = [
   'WORKING',
   'WAITING_FOR_SANDBOX',

@@ -260,7 +260,7 @@ export const isStartOver = (status: StartStatus): status is 'READY' | 'ERROR' =>
 type Starting = Pick<ConversationMessages, 'status'> & {
   readonly spec: { readonly sandboxName?: string | undefined };
 };
-/** Whether the start is in progress, in a sandbox that no other conversation uses. */
+/** Whether the start is in progress and needs a sandbox of its own, because the spec names none. */
 export const wantsOwnSandbox = (conversation: Starting): boolean =>
   conversation.spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation));
 /** Whether the start needs a sandbox for itself, and the status names none yet. */
@@ -275,7 +275,7 @@ export const ConversationCondition = {
   paused: pausedType,
   /** The agent waits for an answer to its question. Absent before the first question. */
   waitingForApproval: 'WaitingForApproval',
-  /** The operator is going to delete the conversation. Absent before the announcement. */
+  /** The operator has announced the deletion of the conversation. Absent before that. */
   expiring: 'Expiring',
 } as const;
 

@@ -13,7 +13,7 @@ interface GitProvider {
 
 /** Every git provider. `src/gateway/git/host-api` has the calls of each `api`. */
 const providers = {
-  // This is the path at a GitHub Enterprise Server.
+  // This `path` is the one of a GitHub Enterprise Server.
   github: { tokenUser: 'x-access-token', api: { path: '/api/v3', scheme: 'Bearer' } },
   gitlab: { tokenUser: 'oauth2', api: { path: '/api/v4', scheme: 'Bearer' } },
   bitbucket: { tokenUser: 'x-token-auth' },

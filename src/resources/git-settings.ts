@@ -15,7 +15,7 @@ const branchPattern = () =>
     .max(255)
     .regex(/^[^\s~^:?[\\-][^\s~^:?[\\]*$/);
 
-/** A name such as owner/name, or a path through groups. */
+/** A repository name such as `owner/name`, or a longer path such as `group/subgroup/name`. */
 const repositoryName = () =>
   z
     .string()

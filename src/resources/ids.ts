@@ -18,13 +18,12 @@ export function uuidOfBytes(digest: Buffer): string {
   return bytes.toString('hex');
 }
 
-/** Whether an id of 32 hex digits is a UUIDv8, as all derived ids are, and no random ones. */
+/** Whether an id of 32 hex digits is a UUIDv8. Derived ids are UUIDv8, random ids are not. */
 export const isDerivedForm = (id: string): boolean => /^.{12}8.{3}[89ab]/.test(id);
 
 /**
- * The REST id of a conversation: its name if that is a UUID, as in all that the gateway creates.
- * Otherwise the id is derived from namespace and name, so that REST also serves conversations with
- * other names, applied with kubectl.
+ * The REST id of a conversation. The gateway names conversations by UUIDs, and the name is the id.
+ * kubectl can create other names: their ids are derived from namespace and name.
  */
 export function conversationIdOf(conversation: Pick<KubeObject, 'metadata'>): string {
   const { name, namespace } = conversation.metadata;

@@ -1,12 +1,12 @@
-/** Name of the operator's Lease; with shards, the holder of this Lease states their number. */
+/** Name of the operator's Lease. With shards, the Lease's `holderIdentity` has their number. */
 export const operatorLeaseName = 'conversation-operator';
 
 export const shardLeaseName = (name: string, shard: number): string => `${name}-${shard}`;
 
-/** Holder of the operator's Lease that states the number of shards. */
+/** The `holderIdentity` of the operator's Lease in an operator with this number of shards. */
 export const shardsHolder = (shards: number): string => `shards-${shards}`;
 
-/** The number of shards in the name of a holder; undefined for a single leader. */
+/** The number of shards in a `holderIdentity`; undefined for an operator without shards. */
 export function shardsOfHolder(holder: string): number | undefined {
   const [, shards] = /^shards-(\d{1,4})$/.exec(holder) ?? [];
   return shards === undefined ? undefined : Number(shards);

@@ -19,7 +19,7 @@ export const maxSecrets = 64;
 export const maxMcpServers = 16;
 /** Maximum UTF-8 bytes of a secret, and of the JSON of an MCP server's headers or environment. */
 export const maxSecretBytes = 16 * 1024;
-/** Maximum characters of an encrypted text: base64url of the bytes and the tag, with its prefix. */
+/** Maximum characters of an encrypted text: a prefix, and the base64url of ciphertext and tag. */
 export const maxSealedLength = 22 * 1024;
 export const maxDescriptionLength = 500;
 /** Maximum characters of all encrypted texts of one owner, which the gateway enforces. */
@@ -137,8 +137,8 @@ export const settingsNameOf = (owner: string): string =>
   `owner-${createHash('sha256').update(owner).digest('hex').slice(0, digestLength)}`;
 
 /**
- * The settings in an object, unless its name is not that of the owner's object. Otherwise a writer
- * of such objects could add a second one for an owner.
+ * The settings of an owner in an object; undefined if its name is not `settingsNameOf(owner)`.
+ * Otherwise a client that may write such objects could add a second object for an owner.
  */
 export const settingsOf = (
   owner: string,

@@ -35,8 +35,9 @@ const fence = /^ {0,3}(?:```|~~~).*$/m;
 const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
 /**
- * The first words of a text on one line, truncated between words unless that removes half the line.
- * Code counts only if there is no other text. Control and direction characters are removed.
+ * The first words of a text on one line, truncated after a word in the second half of the line, or
+ * else inside a word. Code counts only if there is no other text. Control and direction characters
+ * are removed.
  */
 export function firstWords(text: string, maxLength = maxDerivedLength): string {
   const [words = '', ...code] = plainText(text, maxReadLength).split(fence);
@@ -48,8 +49,8 @@ export function firstWords(text: string, maxLength = maxDerivedLength): string {
 }
 
 /**
- * The beginning of a text on one line. A longer text is truncated after a sentence, or else after a
- * word, unless that removes half the line, and ends with an ellipsis.
+ * The beginning of a text on one line. A longer text is truncated after a sentence or else a word
+ * in the second half of the line, or else inside a word, and ends with an ellipsis.
  */
 export function beginningOnOneLine(text: string, maxLength: number): string {
   const whole = onOneLine(text);

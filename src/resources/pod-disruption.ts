@@ -1,8 +1,8 @@
 import type { SandboxTemplate } from './sandbox-template.ts';
 
 /**
- * Annotations of a pod by which the cluster autoscaler and Karpenter keep or remove its node.
- * Neither of them has a field for this.
+ * Annotations of a pod by which the cluster autoscaler and Karpenter keep or remove its node. A pod
+ * has no field for this.
  */
 
 /** "false" keeps the node. "true" permits its removal, even if the pod has an emptyDir. */
@@ -13,7 +13,7 @@ export const doNotDisruptAnnotation = 'karpenter.sh/do-not-disrupt';
 export const disruptionAnnotations = [safeToEvictAnnotation, doNotDisruptAnnotation] as const;
 export type DisruptionAnnotation = (typeof disruptionAnnotations)[number];
 
-/** Values of the annotations; undefined for one that is to be absent. */
+/** Values of the annotations; undefined for an annotation that must be absent. */
 export type DisruptionValues = Readonly<Record<DisruptionAnnotation, string | undefined>>;
 
 /** Annotations of a pod whose agent works, or waits for an answer of a person. */
@@ -36,7 +36,7 @@ export function annotationsToKeepNode(
   return Object.fromEntries(values.filter(([key]) => annotations[key] === undefined));
 }
 
-/** The disruption annotations among these values. */
+/** The entries of `values` that are disruption annotations and have a value. */
 export const presentValues = (
   values: Readonly<Record<string, string | undefined>> | undefined,
 ): Readonly<Record<string, string>> =>

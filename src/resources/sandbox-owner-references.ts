@@ -7,10 +7,10 @@ import type { Sandbox } from './sandbox.ts';
 type Described = Pick<Sandbox, 'metadata' | 'spec'>;
 
 /**
- * Owner references of a sandbox to the conversations that it was made for or that joined it. Owners
+ * Owner references of a sandbox to the conversations that it was made for or that joined it. Users
  * can write the metadata of their sandboxes, so a reference proves nothing about a conversation of
- * another owner. Therefore each reader compares the owners: a sandbox never changes its owner, and
- * the admission policies reject a reference to a conversation of another owner.
+ * another owner. Therefore each reader requires that `spec.owner` of both objects is equal. It
+ * never changes, and the admission policies reject a reference to a conversation of another owner.
  */
 export const conversationReferencesOf = ({
   metadata: { ownerReferences = [] },
@@ -35,7 +35,7 @@ export const isNamedBy = (
 
 /**
  * Whether the status of the conversation names this sandbox. The uid and the owner are compared
- * too, because another owner may create a sandbox of the same name after its deletion.
+ * too, because another owner can create a sandbox with this name after a deletion.
  */
 export const isInSandbox = (
   {
@@ -49,9 +49,10 @@ export const isInSandbox = (
   sandbox.spec.owner === spec.owner;
 
 /**
- * Whether a start may use a sandbox that its status does not name yet, because the operator crashed
- * after it had created or claimed the sandbox. Owner, template and owner reference must be those
- * that the operator would set. A sandbox written by hand gives no more access than the start.
+ * Whether a start may use a sandbox that the status of the conversation does not name, because the
+ * operator crashed after it had created or claimed the sandbox. Owner, template and owner reference
+ * must be as the operator sets them. A sandbox that an owner writes by hand permits no more than a
+ * start.
  */
 export const isMadeFor = (
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,

@@ -39,7 +39,7 @@ export const sandboxPoolSpecSchema = z.object({
 });
 
 export const PoolCondition = {
-  /** Starts can claim as many warm sandboxes as the pool wants. */
+  /** As many warm sandboxes as the pool wants are ready for starts. */
   ready: 'Ready',
 } as const;
 

@@ -39,15 +39,15 @@ export function durationMs(text: string): number {
   return Math.min(total * 1000, maxDurationMs);
 }
 
-/** `startDeadline` if the template has none, or does not exist. */
+/** The `startDeadline` for a template that sets none, or that does not exist. */
 export const defaultStartDeadline = '5m';
 
-/** `archive.maxBytes` if the template has none, or does not exist: 256 MiB. */
+/** The `archive.maxBytes` for a template that sets none, or that does not exist: 256 MiB. */
 export const defaultArchiveMaxBytes = 256 * 2 ** 20;
 
 const maxArchiveBytes = 2 ** 40;
 
-/** CEL rules and no patterns, because caches would drop stored templates that a pattern rejects. */
+/** CEL rules instead of patterns, because caches drop stored templates that violate a pattern. */
 const agentRules = [
   {
     rule: '!has(self.credential) || has(self.baseUrl) || has(self.allowedModels)',

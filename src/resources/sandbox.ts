@@ -176,7 +176,7 @@ export const SandboxCondition = {
   failed: 'Failed',
   /** The owner, a quota or a time limit keeps the sandbox paused. Changes only with the phase. */
   paused: pausedType,
-  /** The operator is going to delete the sandbox. Absent before the announcement. */
+  /** The operator has announced the deletion of the sandbox. Absent before that. */
   expiring: 'Expiring',
 } as const;
 
@@ -185,8 +185,8 @@ export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
   /**
-   * The sandbox was resumed without a message or a run. The sandbox gets a free slot, or that of an
-   * idle sandbox, but never that of a working agent.
+   * The sandbox was resumed without work (a message or a run). Such a sandbox gets a free slot or
+   * the slot of an idle sandbox, but never the slot of a working agent.
    */
   waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',
@@ -246,8 +246,8 @@ export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 
 /**
  * Time of a user's last request to run the sandbox, RFC 3339. A sandbox that a quota, its idleness
- * or its age has paused keeps `spec.replicas: 1`. A value other than the one at the time of the
- * pause resumes it, as far as the quota allows.
+ * or its age has paused keeps `spec.replicas: 1`. A value that differs from the value at the pause
+ * resumes the sandbox, as far as the quota allows.
  */
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
 
@@ -260,8 +260,8 @@ export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean
   metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
 
 /**
- * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. This is no field
- * of the spec, because a change of the spec changes the generation, which identifies a pause.
+ * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. The spec does not
+ * have it, because each change of the spec increments the generation, which identifies a pause.
  */
 export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session-key-generation';
 export const maxSessionKeyGeneration = 999_999_999_999_999;
@@ -275,7 +275,7 @@ export function sessionKeyGenerationOf({
   return generationShape.test(text) ? Number(text) : undefined;
 }
 
-/** Label of the warm sandboxes of a pool, and of their pods, with the pool as value. */
+/** Label of the warm sandboxes of a pool, and of their pods. The value is `poolLabelValue`. */
 export const poolLabel = 'conversation-operator.dev/pool';
 /** The pool's name; for a name over 63 characters, its beginning and its hash. */
 export const poolLabelValue = (pool: string): string =>
@@ -283,12 +283,12 @@ export const poolLabelValue = (pool: string): string =>
 /** Annotation of a warm sandbox: uid and generation of the template that it was made from. */
 export const templateVersionAnnotation = 'conversation-operator.dev/template-version';
 /**
- * Annotation of a sandbox's pod with its owner, for a pod that outlives its sandbox. Empty for the
- * pod of a warm sandbox.
+ * Annotation of a pod with the owner of its sandbox, because the pod can outlive the sandbox. Empty
+ * for the pod of a warm sandbox.
  */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 
-/** Labels of every pod and claim of a sandbox. */
+/** Labels of every pod and PersistentVolumeClaim of a sandbox. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
 export const managedBySelector = 'app.kubernetes.io/managed-by=conversation-operator';
 export const sandboxLabel = 'conversation-operator.dev/sandbox';

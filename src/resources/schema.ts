@@ -22,7 +22,7 @@ export const text = (maxLength: number) => z.string().max(maxLength);
 /** An integer of at least 0. */
 export const count = () => z.int().min(0);
 
-/** A DNS-1123 subdomain: the name of a custom resource, a pod or a claim. */
+/** A DNS-1123 subdomain: the name of a custom resource, pod or PersistentVolumeClaim. */
 export const objectName = () =>
   z
     .string()
@@ -44,7 +44,7 @@ export const noneOrOwnerName = () =>
     .max(128)
     .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?)?$/);
 
-/** An RFC 3339 time, which only Kubernetes validates, because not every offset is `Z`. */
+/** An RFC 3339 time. Only Kubernetes validates it: by default, zod permits only the offset `Z`. */
 export const timestamp = () => text(40).meta({ format: 'date-time' });
 
 export const observedGeneration = () =>
@@ -74,7 +74,7 @@ export const immutable = (fields: {
     message: `${field} is immutable`,
     fieldPath: `.${field}`,
   })),
-  // fieldPath has to name a field of the schema, whether the field is present or not.
+  // `fieldPath` must name a field of the schema. An object need not have that field.
   ...(fields.optional ?? []).map((field) => ({
     rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
     message: `${field} is immutable`,
@@ -95,7 +95,7 @@ export function shapeOf(schema: z.ZodType): Check {
   return (value) => (check ??= checkOf(jsonSchemaOf(schema)))(value);
 }
 
-/** Throws for a type that no kind of this group has. Only the API server evaluates CEL rules. */
+/** Throws for a type that no CRD of this group uses. Only the API server evaluates CEL rules. */
 function checkOf(schema: JsonSchema | boolean): Check {
   if (typeof schema === 'boolean') return () => schema;
   if (schema.enum !== undefined) {

@@ -1,4 +1,4 @@
-/** The mask does not change the version and variant bits, so that the XOR of a UUID is a UUID. */
+/** The mask is 0 at the version and variant bits of a UUID, so the XOR of a UUID is a UUID. */
 const mask = '6f1d2a84c3b70e59158fd06b72a4e913';
 
 const xor = (hex: string): string =>

@@ -52,7 +52,7 @@ const finishedMessages: Readonly<Record<FinishedReason, string>> = {
   SandboxGone: 'The sandbox does not exist any more.',
 };
 
-/** The condition Ready: the start is READY and the sandbox RUNNING; the agent accepts messages. */
+/** The condition Ready: the start is READY and the sandbox runs, so the agent accepts messages. */
 export function readyCondition(status: ConversationStatus): ConditionUpdate {
   const { sandboxStatus = 'STARTING', sandboxStatusReason = 'Starting' } = status;
   const start = startStatusOf({ status });
@@ -165,9 +165,9 @@ export function withProjection(
 }
 
 /**
- * Whether a stored conversation is over and lacks the condition Finished, from which its retention
- * counts. Other fields that `withProjection` adds wait for the next write, so that an upgrade does
- * not write every stored conversation at once.
+ * Whether a stored conversation is over and lacks the condition Finished, with which its retention
+ * time begins. Other fields that `withProjection` adds wait for the next write, so that an upgrade
+ * does not write every stored conversation at once.
  */
 export const lacksFinishedCondition = (conversation: ConversationMessages): boolean =>
   findCondition(conversation.status?.conditions, ConversationCondition.finished) === undefined &&

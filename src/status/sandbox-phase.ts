@@ -21,8 +21,8 @@ export const isPausingReason = (reason: string): boolean => pausingReasons.has(r
 
 /**
  * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas`
- * can change in the spec, so a second new generation reverts the first one. The controller still
- * interrupts the runs from before that pause.
+ * can change in the spec, so two new generations are a pause and a resume. The controller must
+ * still interrupt the runs from before the pause.
  */
 export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 &&
@@ -30,8 +30,8 @@ export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   metadata.generation - status.observedGeneration >= 2;
 
 /**
- * Maximum difference between the clocks of a gateway and an operator, in milliseconds. An older
- * request was made before the failure.
+ * Maximum difference between the clocks of a gateway and an operator, in milliseconds. A request
+ * that is older than the failure by more than this was made before the failure.
  */
 const clocksDifferMs = 3_600_000;
 
@@ -53,11 +53,11 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
   const request = resumeRequestOf(sandbox);
   if (request === undefined || request === status?.observedResumeRequest) return false;
-  // The status lacks the request from before the failure, so the times are compared.
+  // The status can lack a request from before the failure. Therefore the times are compared.
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 
-/** Whether the operator still interrupts the runs of a pause, possibly after a resume. */
+/** Whether the operator has yet to interrupt runs because of a pause, even after a resume. */
 export const hasStopToFinish = (sandbox: Sandbox): boolean =>
   sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
 
@@ -122,9 +122,9 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
 }
 
 /**
- * The status with phase, reason and the condition Paused, which follow from its other fields. A
- * stored sandbox without that condition gets it with the next change of its phase, so that an
- * upgrade does not write every stored sandbox at once.
+ * Adds the phase, its reason and the condition Paused to a status. They follow from its other
+ * fields. A stored sandbox without the condition gets it with the next change of its phase, so that
+ * an upgrade does not write every stored sandbox at once.
  */
 export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
   const view = viewOfSandbox({ ...sandbox, status });

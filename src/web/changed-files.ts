@@ -15,7 +15,7 @@ export class ChangedFiles {
   readonly list = signal<readonly GitChange[] | undefined>(undefined);
   readonly isReading = signal(false);
   readonly problem = signal<string | undefined>(undefined);
-  /** The reason why no changes can be read; undefined if there may be some. */
+  /** Why no changes can be read now, for example because none are stored; otherwise undefined. */
   readonly absence = signal<string | undefined>(undefined);
   /** Number of reads of the list. File versions from before the latest read are outdated. */
   readonly revision = signal(0);

@@ -15,7 +15,7 @@ export interface ToColour {
 }
 
 export interface Colouring {
-  /** Keeps every character. Undefined for an unknown language, or for too many pieces. */
+  /** Returns the whole text as pieces; undefined for an unknown language or for too many pieces. */
   readonly colouredLines: (path: string, text: string) => ColouredLines | undefined;
 }
 

@@ -55,7 +55,7 @@ export class Draft {
     return this[name];
   }
 
-  /** Replaces a saved message, or appends to a message that the user has written. */
+  /** Replaces the text if it is a saved message; otherwise appends `saved` to the user's text. */
   insert(saved: string, others: readonly { readonly text: string }[]): void {
     const text = this.message.value.trim();
     const isOwn = text !== '' && others.every((other) => other.text !== text);

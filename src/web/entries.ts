@@ -72,7 +72,7 @@ const firstLine = (text: string): string => {
   return line.length <= maxSummaryLength ? line : `${line.slice(0, maxSummaryLength)}…`;
 };
 
-/** Only images inside the event: loading another image would reveal the reader to its host. */
+/** Returns images inside the event only: loading others from their hosts would reveal the user. */
 const contentImages = (content: unknown): readonly string[] =>
   listOf(content)
     .flatMap((part) => listOf(objectOf(part)['image_urls']))
@@ -159,7 +159,7 @@ function resultOf(event: AgentEvent): Pick<ToolEntry, 'output' | 'state'> | unde
   }
 }
 
-/** The texts of a content of the Agent Client Protocol, or JSON if it has other parts. */
+/** The text of the `content` of an ACP tool call, or JSON if a part of it has no text. */
 function acpContentText(content: unknown): string {
   const parts = listOf(content).filter((part) => objectOf(part)['type'] !== 'terminal');
   const texts = parts.map((part) => textOf(objectOf(objectOf(part)['content'])['text']));
@@ -201,7 +201,7 @@ const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
   summary: news.summary === '' ? known.summary : news.summary,
   input: news.input === '' ? known.input : news.input,
   output: news.output === '' ? known.output : news.output,
-  // The agent reports a call that a user has rejected as failed.
+  // If a user has rejected a call, the agent reports that the call has failed.
   state: known.state === 'rejected' || news.state === 'running' ? known.state : news.state,
 });
 

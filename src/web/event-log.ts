@@ -8,13 +8,13 @@ export interface EventPage {
   readonly next_page_id: string | null;
 }
 
-/** `from` is the `next_page_id` of the last page, or the id of the first event of the page. */
+/** `from` is the `next_page_id` of the last page, or the id of the first event to return. */
 export type ReadPage = (
   from: string | undefined,
   order?: 'oldest first' | 'newest first',
 ) => Promise<EventPage>;
 
-/** Adjacent events apart from the latest ones: the events in between are not shown. */
+/** Consecutive events from an earlier part of the history, apart from the latest events. */
 export interface Excerpt {
   /** Oldest first. */
   readonly events: readonly AgentEvent[];
@@ -33,7 +33,7 @@ export function entryIdOf(events: readonly AgentEvent[], id: string): string | u
   return (changed ?? after.at(-1))?.id;
 }
 
-/** Maximum pages of a refresh. If no event in them is known, they replace all shown events. */
+/** Maximum pages that a refresh reads. If all their events are new, they replace the shown ones. */
 const maxPagesBehind = 5;
 
 /**
@@ -73,8 +73,8 @@ export class EventLog {
       }
       from = next;
     }
-    // Only the events before the first known one are new. While the archive lacks the newest
-    // events, its page begins with older ones.
+    // Only the events before the first known event are new. A page from an archive that lacks the
+    // newest events begins with older events.
     const known = news.findIndex((event) => this.#ids.has(idOf(event)));
     const added = this.#unknown(known < 0 ? news : news.slice(0, known));
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
@@ -87,7 +87,7 @@ export class EventLog {
     return this.#ids.has(id);
   }
 
-  /** The adjacent shown events that include this one; undefined if it is not shown. */
+  /** The consecutive shown events around the event with this id; undefined if it is not shown. */
   runOf(id: string): readonly AgentEvent[] | undefined {
     const runs = [this.excerpt.peek()?.events ?? [], this.events.peek()];
     return runs.find((run) => run.some((event) => idOf(event) === id));
@@ -125,11 +125,11 @@ export class EventLog {
       before.next_page_id,
       after.next_page_id,
     );
-    // The event may be newer than the latest known event.
+    // The event may be newer than all known events: then a refresh reads it.
     if (this.runOf(id) === undefined) await this.refresh();
   }
 
-  /** Reads the events after the excerpt, which joins the latest events when it reaches them. */
+  /** Reads the events after the excerpt. If they reach the latest events, both lists are joined. */
   async readNewer(): Promise<void> {
     const excerpt = this.excerpt.peek();
     if (excerpt === undefined) return;

@@ -15,7 +15,7 @@ export function sandboxStatusOf({
   conversation,
   task,
 }: Facts): ConversationRecord['sandbox_status'] {
-  // The sandbox may run before its start is complete.
+  // The sandbox may run before the start of the conversation is complete.
   if (conversation?.sandbox_status === 'RUNNING' && isUnderWay(task)) return 'STARTING';
   if (conversation !== undefined) return conversation.sandbox_status;
   return task?.status === 'ERROR' ? 'ERROR' : 'STARTING';
@@ -51,6 +51,6 @@ export const templateOf = ({ sandbox, task }: Facts): string | undefined =>
 export const sandboxIdOf = ({ conversation, task }: Facts): string | undefined =>
   conversation?.sandbox_id ?? task?.sandbox_id ?? undefined;
 
-/** Whether the start has failed, which a resume does not fix. */
+/** Whether the start has failed or the sandbox is unknown, so that a resume can not succeed. */
 export const isFailedStart = ({ task, sandbox }: Facts): boolean =>
   task?.status === 'ERROR' || sandbox === undefined;

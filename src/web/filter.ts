@@ -52,7 +52,7 @@ export interface Searchable {
   readonly facts: Facts;
 }
 
-/** Matches everything but the group. All words of the text must be found. */
+/** Tests all fields except the group. Every word of the text must be found. */
 export function matcherOf({ text, template, repository }: Filter): (row: Searchable) => boolean {
   const parts = text.toLowerCase().split(/\s+/).filter(Boolean);
   return ({ searchText, facts }) =>

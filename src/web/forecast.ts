@@ -30,7 +30,7 @@ export function placeOf(
 ): string | undefined {
   const position = queue.indexOf(sandboxId) + 1;
   if (position === 0) return undefined;
-  // A full quota of the owner is named before a full quota of all owners.
+  // If an owner's quota and the namespace's quota are full, the text names the quota of the owner.
   const allFull = quotas.filter((quota) => quota.active >= quota.limit);
   const full = allFull.find(({ scope }) => scope === 'Owner') ?? allFull[0];
   const place = `${ordinal(position)} of ${waiting}${full === undefined ? '' : `, quota ${full.name}`}.`;

@@ -39,7 +39,7 @@ function groupOfRun({ conversation }: Facts): Group {
     case 'stuck':
     case 'error':
       return 'needs-you';
-    // The run is stopped, or waits after a resume, while the sandbox runs.
+    // A `paused` run was stopped, or has not continued since a resume. The sandbox runs.
     case 'paused':
     case 'finished':
     case 'idle':

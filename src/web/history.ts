@@ -48,7 +48,7 @@ export class History {
   /** The button whose request is in progress. */
   readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
-  /** The reason why no events can be read; undefined if there may be some. */
+  /** Why no events can be read now, for example because none are stored; otherwise undefined. */
   readonly absence = signal<string | undefined>(undefined);
   /** The entry to scroll to; undefined after the list has scrolled. */
   readonly target = signal<Target | undefined>(undefined);
@@ -133,7 +133,7 @@ export class History {
     try {
       if (this.#log.runOf(id) === undefined) {
         this.lookup.value = { text: 'Searching for the event…' };
-        // Reads the latest events first, because the excerpt joins them if they overlap.
+        // Reads the latest events first: if the excerpt overlaps with them, both lists are joined.
         if (this.events.peek().length === 0) await this.refresh();
       }
       if (this.#log.runOf(id) === undefined) {

@@ -3,7 +3,7 @@ import { entriesOf, idOf, maxTextLength, type Entry } from './entries.ts';
 
 export interface Hit {
   readonly id: string;
-  /** The text around the first match, and the match as the event contains it. */
+  /** The first match as the event contains it, and the text before and after the match. */
   readonly before: string;
   readonly match: string;
   readonly after: string;
@@ -70,7 +70,7 @@ const shownTexts = (entry: Entry): readonly string[] => {
   return entry.kind === 'folded' ? [entry.name, entry.text] : [entry.text];
 };
 
-/** All strings in a value, except images. */
+/** All strings in a value, except data URLs of images. */
 function* textsIn(value: unknown): Generator<string> {
   if (typeof value === 'string') {
     if (!value.startsWith('data:')) yield value;

@@ -12,7 +12,7 @@ export interface Attachment {
 const maxSide = 1_568;
 /** Maximum characters of one data URL that the gateway accepts. */
 const maxUrlCharacters = 262_144;
-/** Minimum characters of a data URL, because a smaller image shows nothing. */
+/** Minimum characters of a data URL. A smaller image would show no details. */
 const minUrlCharacters = 8_000;
 const maxImages = 20;
 
@@ -83,7 +83,7 @@ export class Images {
     this.list.value = this.list.value.filter((other) => other !== image);
   }
 
-  /** Adds an image with an even share of the free characters. Some stay free for later images. */
+  /** Adds an image. Each file gets an equal share of the free characters, and a part stays free. */
   async #add(file: File, filesLeft: number): Promise<void> {
     const used = this.list.value.reduce((sum, { url }) => sum + url.length, 0);
     const share = Math.min(maxUrlCharacters, (this.#maxCharacters - used) / (filesLeft + 0.5));

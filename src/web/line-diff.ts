@@ -38,7 +38,7 @@ interface Hunk {
   readonly lines: readonly string[];
 }
 
-/** An old and a new line side by side. A line of only one version has none beside it. */
+/** An old and a new line side by side. A line that only one version has stands alone. */
 export interface DiffPair {
   readonly old?: DiffRow;
   readonly new?: DiffRow;
@@ -72,8 +72,8 @@ export function pairsOf(rows: readonly DiffRow[]): readonly DiffPair[] {
 const only = (note: string): LineDiff => ({ note, rows: [], hidden: 0 });
 
 /**
- * The unified diff of both versions. Pure, except for its time limit. If `isLive`, the versions
- * come from the agent, else from the last pause.
+ * The unified diff of both versions. Pure, except for its time limit. `isLive`: the agent has sent
+ * the versions; else the last pause has stored them.
  */
 export function lineDiffOf(
   status: GitChange['status'],
@@ -170,8 +170,9 @@ const nameOf = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
 /**
- * Splits a text. Every second part names an invisible character, such as U+202E, or a run of the
- * same one. Above `maxMarks`, the names are in brackets inside of a single part.
+ * Splits a text. A part with an odd index names an invisible character, such as `U+202E`, or a
+ * repeated one, such as `U+202E ×3`. Above `maxMarks` names, there is only one part, with the names
+ * in brackets.
  */
 export function partsOf(text: string): readonly string[] {
   const parts: string[] = [];
@@ -201,14 +202,14 @@ export function partsOf(text: string): readonly string[] {
   return [parts.map((part, index) => (index % 2 === 1 ? `[${part}]` : part)).join('')];
 }
 
-/** Maximum elements of one step, so that the page reacts between two steps, and of all steps. */
+/** Maximum elements: of one step, so that the page reacts between two steps, and of all steps. */
 const [stepWeight, maxWeight] = [1_000, 30_000];
 
 /** An estimate of the number of elements that a line needs. */
 const weightOf = (text: string): number =>
   /^[\t -~]*$/.test(text) ? 4 : 4 + Math.ceil(text.length / 4);
 
-/** Rows in steps, each of which is rendered at once, and the number of rows beyond the maximum. */
+/** Groups rows into steps, rendered one by one; `hidden` is the number of rows over `maxWeight`. */
 export function stepsOf<T>(
   rows: readonly T[],
   textsOf: (row: T) => readonly string[],

@@ -13,7 +13,7 @@ export interface LiveText {
   readonly text: string;
 }
 
-/** Maximum UTF-16 units of a text, of which the end is kept. */
+/** Maximum UTF-16 units of a text. Only the end of a longer text is kept. */
 export const maxLiveLength = 20_000;
 
 const number = (count: number): string => count.toLocaleString('en-US');

@@ -9,7 +9,7 @@ import type { LiveActivity } from './wire.ts';
 /** Delay before the next read after a failed one. */
 const retryDelayMs = 10_000;
 
-/** Growing texts of one conversation, which are not in an event yet. */
+/** Texts of one conversation that still grow and that no event contains yet. */
 export class Live {
   readonly texts = signal<readonly LiveText[]>([]);
   /** Milliseconds since the beginning of the run; null if unknown. */
@@ -44,7 +44,7 @@ export class Live {
     return this.texts.value.find((each) => each.kind === 'output' && each.call === call);
   }
 
-  /** The last thought and message; none if a later event may already contain them. */
+  /** The last thought and message; empty if a later event may already contain them. */
   get written(): readonly LiveText[] {
     // Reads both signals in every case, so that a component subscribes to both.
     const written = writtenIn(this.texts.value);
@@ -55,7 +55,7 @@ export class Live {
     try {
       const answer = await api.get<LiveActivity>(this.#path, { after: this.#cursor });
       const { cursor, last_event_id: last, run_ms: runMs } = answer;
-      // An agent without a cursor reports only events.
+      // An agent that returns no cursor has only events, and no live texts.
       if (cursor === null) this.#notBeforeMs = Infinity;
       this.#cursor = cursor ?? undefined;
       if (last !== null && !this.#history.has(last)) await this.#history.refresh();

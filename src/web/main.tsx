@@ -20,7 +20,7 @@ function showNumber(page: PageState): void {
     const count = page.store.index.rowsOf('needs-you').length;
     document.title = count === 0 ? page.title.value : `(${count}) ${page.title.value}`;
     if (icon !== null) icon.href = count === 0 ? plain : iconWith(count);
-    // Absent if no app can be installed. A refusal of the browser has no consequence.
+    // `setAppBadge` is absent in browsers that can not install apps. A rejection is ignored.
     if ('setAppBadge' in navigator) navigator.setAppBadge(count).catch(() => undefined);
   });
 }

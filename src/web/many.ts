@@ -64,7 +64,7 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
   },
 };
 
-/** The rows that an action fits. A computed value that reads them subscribes to their states. */
+/** The rows to which an action applies. A computed value that reads them tracks their states. */
 export const fittingRows = (action: ManyAction, rows: readonly Row[]): readonly Row[] =>
   rows.filter(({ current }) => manyActions[action].fits(current.value));
 
@@ -78,7 +78,7 @@ export interface ManyQuestion {
 const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** The question before an action: numbers by group, hidden conversations, and consequences. */
+/** The question before an action names the conversations by group, hidden ones and consequences. */
 export function questionFor(
   action: ManyAction,
   rows: readonly Row[],
@@ -129,8 +129,8 @@ export interface ManyOutcome {
 }
 
 /**
- * Performs a confirmed action with at most four concurrent requests. Skips conversations that the
- * action does not fit any more, or whose group has changed. A failed row shows the reason.
+ * Performs a confirmed action with at most four concurrent requests. Skips conversations to which
+ * the action no longer applies, or whose group has changed. A failed row shows the reason.
  */
 export async function performMany(
   { action, groupsOf }: ManyQuestion,
@@ -146,7 +146,7 @@ export async function performMany(
   let answered = 0;
   const work = async () => {
     for (const row of queue) {
-      // An action on a sandbox moves all of its conversations, so a new group is no reason to skip.
+      // An action on a sandbox moves all its conversations, so a moved conversation is not skipped.
       const isChanged = !isOfSandbox && !isSame(row);
       if (!isThere(row) || !fits(row.facts) || isChanged) changed.push(row);
       else if (await act(row)) done.push(row);

@@ -126,7 +126,7 @@ export class PageState {
     if (text.length >= minSought) this.sought.value = text;
   }
 
-  /** Opens the start form. In small windows, the form appears with the next frame. */
+  /** Opens the start form. In small windows, its field can get the focus only in the next frame. */
   openForm(): void {
     const focus = () => document.getElementById('message')?.focus();
     this.isFormOpen.value = true;

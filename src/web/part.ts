@@ -1,7 +1,7 @@
 import { ApiError } from './api.ts';
 
 declare global {
-  /** A global of the build, with the exports of all loaded parts by name. */
+  /** A global of the build. `parts` has the exports of each loaded file in `src/web/parts`. */
   var conversationPage: { readonly parts: Readonly<Record<string, unknown>> };
 }
 
@@ -10,7 +10,7 @@ interface PartFile {
   readonly integrity: string;
 }
 
-/** A browser guard against injected scripts. Some type libraries do not declare it. */
+/** The Trusted Types API, which blocks injected scripts. Some type libraries do not declare it. */
 interface TrustedTypes {
   createPolicy(
     name: string,
@@ -21,7 +21,7 @@ interface TrustedTypes {
 let scripts: Readonly<Record<string, PartFile>> = {};
 let trusted = (src: string): string => src;
 
-/** Sets the URLs of the parts, once. Browsers with Trusted Types then load no other scripts. */
+/** Sets, once, the scripts that the page may load. Trusted Types make browsers refuse others. */
 export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   scripts = known;
   const sources = new Set(Object.values(known).map(({ src }) => src));
@@ -35,7 +35,7 @@ export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   if (policy !== undefined) trusted = (src) => policy.createScriptURL(src);
 }
 
-/** The URL of a script for a worker, as browsers with Trusted Types require it. */
+/** The URL of a script for a worker, with the type that Trusted Types require. */
 export const addressOf = (name: string): string => trusted(scripts[name]?.src ?? '');
 
 const loading = new Map<string, Promise<void>>();

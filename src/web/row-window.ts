@@ -10,7 +10,7 @@ export interface RowWindow {
   readonly last: number;
 }
 
-/** Visible rows of each block, extended by `overscan`. Pixels count from the first heading. */
+/** Visible rows of each block, plus `overscan` pixels. Positions start at the first heading. */
 export function rowWindows(
   blocks: readonly RowBlock[],
   view: {

@@ -16,7 +16,7 @@ export class Row implements Searchable {
   readonly id: string;
   /** The order in a group, newest first. Never changes. */
   readonly sortKey: string;
-  /** Group to which the row moves when the list is released; undefined if the row stays. */
+  /** Group to which the row moves after `GroupIndex.release`; undefined if the row stays. */
   readonly mark = signal<Group | 'gone' | undefined>(undefined);
   readonly action = signal<ActionState | undefined>(undefined);
   readonly #facts;

@@ -94,7 +94,7 @@ const asking = (conversation: Facts['conversation']): string | undefined => {
   return `Asks whether it may ${what} “${approval.title}”`;
 };
 
-/** The numbers of pull requests; closed and merged ones with their state. */
+/** The numbers of the pull requests, each with its state unless it is open. */
 function pullRequestsOf({ pr_number, pull_requests }: ConversationRecord): string {
   const states = new Map(pull_requests.map(({ number, state }) => [number, state]));
   return pr_number
@@ -231,7 +231,7 @@ export interface Stored {
   readonly notice: string | null;
 }
 
-/** The outcome of an answer, and the next step. Pure. */
+/** The page's sentence about an answer to a question of the agent, and the next step. Pure. */
 export function outcomeOf(
   { state, notice }: Stored,
   { isRunning }: { readonly isRunning: boolean },

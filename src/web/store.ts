@@ -13,7 +13,7 @@ import type {
   Snapshot,
 } from './wire.ts';
 
-/** The id of the conversation that a sandbox is named after, if it was started with one. */
+/** The conversation id in the name of a sandbox that was created for a conversation. */
 const idInName = (sandboxId: string): string => sandboxId.slice('sbx-'.length);
 
 /**
@@ -158,15 +158,15 @@ const order = (one: Row, other: Row): number =>
   one.sortKey === other.sortKey ? 0 : isBefore(one, other) ? -1 : 1;
 
 /**
- * The rows of each group, newest first. While a pointer or the focus is in the list, the list is
- * held: a row that would move gets a mark instead, and moves when the list is released.
+ * The rows of each group, newest first. While a pointer or the focus is in the list, `hold` keeps
+ * rows in place: a row that would move gets a `mark`, and moves when `release` is called.
  */
 class GroupIndex {
-  /** Number of rows that move when the list is released. */
+  /** Number of rows that `release` moves. */
   readonly waiting = signal(0);
   readonly #rows: Readonly<Record<Group, Signal<readonly Row[]>>>;
   readonly #places = new Map<Row, Group>();
-  /** Rows that move at the release, each with its next group; undefined if the row is gone. */
+  /** Rows that `release` moves, each with its next group; undefined if the row is gone. */
   readonly #pending = new Map<Row, Group | undefined>();
   #isHeld = false;
 
@@ -214,7 +214,7 @@ class GroupIndex {
     this.flush();
   }
 
-  /** Moves the waiting rows, even while the list is held. */
+  /** Moves the rows in `#pending`, even while `hold` keeps rows in place. */
   flush(): void {
     const moves = new Map(this.#pending);
     for (const row of moves.keys()) row.mark.value = undefined;
@@ -352,7 +352,7 @@ export class ChangeQueue {
     });
   };
 
-  /** Returns whether there may be more changes. */
+  /** Applies a part of the queued changes. Returns whether more may be left. */
   #step(): boolean {
     if (this.#steps === undefined) {
       const parse = this.#waiting.shift();

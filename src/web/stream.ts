@@ -16,7 +16,7 @@ type News =
   /** The session has ended, and so has the stream. */
   | { readonly type: 'signed-out' };
 
-/** An event stream. The browser reconnects after a lost connection, this class after a refusal. */
+/** An event stream. The browser retries a lost connection; this class retries a refused request. */
 class StreamSource {
   readonly #deliver: (news: News) => void;
   #source: EventSource | undefined;
@@ -110,7 +110,7 @@ const hiddenMs = 30_000;
 /** A message to other tabs. `holder` names the stream of a tab; each new stream has a new name. */
 type Message =
   | { readonly type: 'news'; readonly holder: string; readonly news: News }
-  /** Asks for a snapshot, unless the sender already follows this holder. */
+  /** The sender needs a snapshot, unless `holder` is the name of the stream that is open now. */
   | { readonly type: 'joined'; readonly holder: string }
   | { readonly type: 'signing-out' };
 
@@ -134,7 +134,7 @@ export class ChangeStream {
   /** Name of the stream that this tab follows and whose snapshot it has; empty if there is none. */
   #holder = '';
   #source: StreamSource | undefined;
-  /** Releases the stream, or stops waiting for it; undefined if this tab does neither. */
+  /** Closes the stream of this tab, or cancels its request for the lock; undefined without both. */
   #letGo: (() => void) | undefined;
   #hidden: ReturnType<typeof setTimeout> | undefined;
 
@@ -149,7 +149,7 @@ export class ChangeStream {
     this.#followIfVisible();
   }
 
-  /** Tells the other tabs that the session ends, because another replica may serve the stream. */
+  /** Tells other tabs about a sign-out, which the replica with their stream may not notice. */
   beginSignOut(): void {
     this.#channel.postMessage({ type: 'signing-out' } satisfies Message);
   }
@@ -198,7 +198,7 @@ export class ChangeStream {
   #hear(message: Message): void {
     switch (message.type) {
       case 'news':
-        // Without locks, this tab has its own stream.
+        // In a browser without locks, each tab has its own stream and ignores those of other tabs.
         if (this.#source !== undefined) return;
         this.#holder = message.holder;
         this.#take(message.news);

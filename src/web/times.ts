@@ -33,11 +33,11 @@ const maxDelayMs = 60_000;
 export const delayAfter = (failures: number): number =>
   Math.min(maxDelayMs, readIntervalMs * 2 ** Math.min(failures, 10));
 
-/** Maximum clock difference that rounding in the Date header and network delays explain. */
+/** Maximum difference of clocks that the rounded Date header and network delays can cause. */
 const toleranceMs = 5_000;
 let aheadMs = 0;
 
-/** Learns the gateway's clock from the Date header of a response. */
+/** Sets `aheadMs`, the lead of the gateway's clock, from the Date header of a response. */
 export function learnTime(date: string | null): void {
   const differenceMs = date === null ? NaN : Date.parse(date) - Date.now();
   if (!Number.isNaN(differenceMs))

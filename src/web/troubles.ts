@@ -30,7 +30,7 @@ function cacheTrouble(cache: CacheState): string | undefined {
     : `The ${cache.kind} objects are not read yet: the right to list them may be missing.`;
 }
 
-/** Reasons of a pool that are temporary or intended. */
+/** Reasons why a pool is not ready that are no fault, because they are temporary or intended. */
 const ordinary: ReadonlySet<string | null> = new Set([
   'Full',
   'Refilling',
@@ -72,13 +72,13 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
 const aboveLimit = (active: number | null, limit: number): string =>
   active !== null && active > limit ? `, ${active - limit} above it` : '';
 
-/** Active sandboxes of a limit: `3 of 10`. More can be active after the limit is lowered. */
+/** Active sandboxes of a limit, such as `3 of 10`. After a limit is lowered, more can be active. */
 export const ofLimit = (active: number | null, limit: number | null): string =>
   limit === null
     ? String(active ?? '–')
     : `${active ?? '–'} of ${limit}${aboveLimit(active, limit)}`;
 
-/** The use of a quota. A quota for every owner counts all sandboxes, but limits each owner. */
+/** The use of a quota. If it limits each owner separately, `active` counts all owners. */
 export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
   scope === 'Owner' && owner === null
     ? `${active ?? '–'} in all, ${limit} for each`
@@ -86,7 +86,7 @@ export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Bytes in the largest unit below the value, such as `12 KiB`. */
+/** A number of bytes in the largest unit that does not exceed it, such as `12 KiB`. */
 export function bytes(value: number): string {
   const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
   return `${(value / 1024 ** power).toFixed(power === 0 || value / 1024 ** power >= 10 ? 0 : 1)} ${units[power] ?? ''}`;

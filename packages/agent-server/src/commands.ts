@@ -73,7 +73,7 @@ export class BoundedOutput {
     if (this.#tailBytes > 4 * this.#half + 4096) this.#compact();
   }
 
-  /** Returns the output with needles masked, also those that the omitted bytes have cut off. */
+  /** Returns the output with needles masked, also those that omitted bytes have truncated. */
   toString(needles = noNeedles): string {
     this.#compact();
     const tail = Buffer.concat(this.#tail);

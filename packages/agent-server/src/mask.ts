@@ -50,7 +50,7 @@ export interface Edges {
   readonly continues?: boolean;
 }
 
-/** Replaces needles, also those cut off at `edges`. Overlapping needles become one marker. */
+/** Replaces needles, also those truncated at `edges`. Overlapping needles become one marker. */
 export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
   if (needles.texts.length === 0 || text === '') return text;
   const found = occurrences(text, needles);

@@ -11,7 +11,7 @@ export const dashedUuid = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
 /**
- * Returns a UUIDv7 (RFC 9562 §5.7). It begins with the time in milliseconds, and therefore sorts
+ * Returns a UUIDv7 (RFC 9562 §5.7), which begins with the time in milliseconds, and therefore sorts
  * objects whose `creationTimestamp`, which has only seconds, is equal.
  */
 export function newUuid(nowMs: number, random: (bytes: number) => Buffer = randomBytes): string {

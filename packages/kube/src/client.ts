@@ -20,7 +20,7 @@ export interface ListOptions {
 }
 
 export interface MetadataOptions {
-  /** Requests only metadata from a server that supports this. Objects have no other fields then. */
+  /** Requests only the metadata of objects. Servers without this feature send whole objects. */
   readonly metadataOnly?: boolean;
 }
 
@@ -35,8 +35,8 @@ export interface ListResult<T> {
 
 export interface CreateOptions extends CallOptions {
   /**
-   * The response contains only metadata, because a large object is otherwise sent back whole.
-   * `create` returns the sent object with this metadata, without the server's other changes.
+   * Requests only the metadata in the response, so that the server does not send a large object
+   * back. `create` returns the sent object with this metadata, without the server's other changes.
    */
   readonly metadataOnly?: boolean;
 }
@@ -75,7 +75,7 @@ export interface StatusOptions extends CallOptions {
   readonly from?: object | undefined;
 }
 
-/** An object with its new status, and the metadata of the version whose status is replaced. */
+/** An object with its new status. Its metadata is that of the version whose status is replaced. */
 export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<keyof T, 'status'>>;
 
 export type Subresource = 'status' | 'scale' | 'binding';
@@ -107,7 +107,7 @@ export interface KubeClient {
     map: Mapping<T, R>,
     options?: ListOptions & CallOptions & MetadataOptions,
   ): Promise<ListResult<R>>;
-  /** Ends with the server's stream. Throws `ApiError` for an ERROR event; after 410, list again. */
+  /** Ends when the server ends it. Throws `ApiError` for an ERROR event. After 410, list again. */
   watch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     options: WatchOptions,

@@ -24,7 +24,8 @@ export interface ControllerOptions extends RuntimeOptions {
   /**
    * Refreshes the caches after a conflict (HTTP 409), because a conflict means that a cache was
    * behind. The controller then reconciles the request again at once. A second conflict in
-   * succession delays the request like any other failure. Absent: every conflict is such a failure.
+   * succession delays the request like any other failure. Absent: every conflict delays the
+   * request.
    */
   readonly refresh?: ((request: Request, signal: AbortSignal) => Promise<void>) | undefined;
   /** Maximum number of concurrent reconciles; default 1. */

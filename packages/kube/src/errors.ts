@@ -45,7 +45,7 @@ export class TransportError extends Error {
   }
 }
 
-/** The response is larger than `maxBytes`. No retry follows, as the next one would be as large. */
+/** The response is larger than `maxBytes`. A retry would get the same response, so none follows. */
 export class ResponseTooLargeError extends TransportError {
   constructor(maxBytes: number) {
     super(`the response is larger than ${maxBytes} bytes`);

@@ -14,8 +14,8 @@ export interface EventDetails {
   /** Text for people. Everyone who may read Events in the namespace can read it. */
   readonly message: string;
   /**
-   * Counts the Event against a second rate limit of the object, so that Events that are not
-   * essential never cause it to be dropped. Default false.
+   * Counts the Event against a second rate limit of its object, which only essential Events use.
+   * Default: false.
    */
   readonly essential?: boolean;
 }
@@ -41,7 +41,7 @@ interface Written {
   readonly count: number;
 }
 
-/** Maximum Events that wait to be written: of all groups together, and of one group. */
+/** Maximum waiting Events: of all groups of `shareOf` together, and of each single group. */
 const maxBuffered = 2000;
 const maxBufferedPerShare = 500;
 /** Maximum concurrent writes. With only one, an API server accepts about 20 Events a second. */

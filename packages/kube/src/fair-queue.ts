@@ -32,7 +32,7 @@ export class Fifo<T> {
 }
 
 export interface FairQueueOptions {
-  /** Maximum items of one share that are taken and not yet released; default unlimited. */
+  /** Maximum items of a share from `shift` to `release` (see `FairQueue`); default unlimited. */
   readonly maxPerShare?: number;
 }
 

@@ -38,20 +38,20 @@ interface ListPage<T> {
  * `limit`, so a list needs no more memory than such a page and its copies.
  */
 const maxPageBytes = 16_777_216;
-/** Returns an Accept header for metadata alone. Servers that can't do that send whole objects. */
+/** Returns an Accept header for only metadata. Servers without this feature send whole objects. */
 const accepting = (form: string): string =>
   `application/json;as=${form};g=meta.k8s.io;v=v1,application/json`;
 const metadataOnlyAccept = accepting('PartialObjectMetadata');
 const metadataListAccept = accepting('PartialObjectMetadataList');
 /** Maximum attempts to list in pages. Then the client lists without `limit`, as client-go does. */
 const maxPagedAttempts = 2;
-/** Maximum bytes of a watch event. etcd allows 1.5 MiB, but other API versions may be larger. */
+/** Maximum bytes of a watch event. Another API version of an object may exceed etcd's 1.5 MiB. */
 const maxWatchLineBytes = 8_388_608;
 
 /** Client of an API server over HTTP. Removes `managedFields` unless a `get` asks for them. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
-  /** Page sizes by plural and group, with separate ones for lists of metadata alone. */
+  /** Page sizes by plural and group. Lists that contain only metadata have their own page sizes. */
   readonly #pageSizes = new Map<string, PageSize>();
 
   constructor({ transport }: { readonly transport: Pick<Transport, 'call' | 'stream'> }) {
@@ -119,7 +119,7 @@ export class HttpKubeClient implements KubeClient {
   /**
    * Sends a patch. A PUT of an object without some of its fields would remove these fields from the
    * `managedFields` of their managers: when the status of a custom resource is written, the API
-   * server prevents that only for `spec`.
+   * server keeps only the managers of `spec`.
    */
   readonly updateStatus: KubeClient['updateStatus'] = async (resource, object, options = {}) => {
     const { namespace = '', name, resourceVersion } = object.metadata;
@@ -315,7 +315,7 @@ function withQuery(path: string, query: Query): string {
   return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
 }
 
-/** Returns the path of a collection. Without a namespace, it is that of all namespaces. */
+/** Returns the path of a collection. Without a namespace: the path for all namespaces. */
 function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
   const root =
     resource.group === ''

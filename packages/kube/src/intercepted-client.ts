@@ -10,7 +10,7 @@ export interface ClientCall {
   readonly object?: object;
 }
 
-/** Makes a call through `run`, possibly later or with changed options, or rejects the call. */
+/** Handles a call: calls `run`, possibly later or with changed options, or rejects the call. */
 export type Interceptor = <R>(
   call: ClientCall,
   options: CallOptions,

@@ -20,7 +20,7 @@ export interface LoadConnectionOptions {
   readonly serviceAccountFolder?: string;
 }
 
-/** No usable connection to an API server. The message is one line for a terminal. */
+/** No usable connection to an API server was found. The message is one line for a terminal. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 }

@@ -15,7 +15,7 @@ import {
 } from './lease.ts';
 
 export interface LeaderElectionOptions extends Runtime {
-  /** Client for the Lease that is not `fenced` and shares no connections with the leader's work. */
+  /** Client for the Lease, not made by `fenced`. The leader's work uses other connections. */
   readonly client: KubeClient;
   readonly namespace: string;
   readonly name: string;
@@ -23,14 +23,11 @@ export interface LeaderElectionOptions extends Runtime {
   readonly identity: string;
   /** Processes that hold the Lease together and all lead. Absent: one process holds the Lease. */
   readonly members?: LeaseMembers;
-  /**
-   * Time without a renewal after which others may take the Lease; default 15 s. All processes have
-   * to use the same value.
-   */
+  /** Time without renewal until others may take the Lease; default 15 s. Equal in all processes. */
   readonly leaseDurationMs?: number;
   /** Time without a renewal after which a leader stops leading; default 10 s. */
   readonly renewDeadlineMs?: number;
-  /** Delay between renewals; default 2 s. Candidates poll 2–4 times as often, to see a release. */
+  /** Delay between renewals; default 2 s. Candidates read the Lease 2–4 times in this delay. */
   readonly retryPeriodMs?: number;
   /**
    * Runs the work of the leader. The signal is aborted when leading is over or about to end; the
@@ -55,9 +52,9 @@ const settlePollMs = 20;
  * candidates poll more often.
  *
  * At most one process leads because of three rules, without comparing clocks of two processes:
- * 1. A leader leads for `renewDeadlineMs`, counted from before it sent its last renewal.
- * 2. Another candidate waits for `leaseDurationMs`, counted from the time at which it saw the Lease
- *    change, which is later.
+ * 1. A leader leads for `renewDeadlineMs`, counted from a time before it sent its last renewal.
+ * 2. Another candidate waits for `leaseDurationMs`, counted from the time at which it saw this
+ *    renewal. That time is later than the one in rule 1.
  * 3. A write of a `fenced` client is handed to a connection only while rule 1 lets the leader lead.
  *    The only assumption is that the API server executes such a write within `writeDeadlineMs`, the
  *    difference of both durations, or never.
@@ -69,7 +66,7 @@ export class LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
   readonly #writes: WriteLedger;
-  /** The Lease as this process has last observed it. Callers may add observations of their own. */
+  /** The Lease as this process has last observed it. Callers may call `observe` too. */
   readonly observed: ObservedLease;
   #leadingUntil = never;
   #running = false;
@@ -96,17 +93,17 @@ export class LeaderElection {
     return this.#leaseDurationMs - this.#renewDeadlineMs;
   }
 
-  /** Whether this process leads in this turn: nobody else leads now or within `writeDeadlineMs`. */
+  /** Whether this process leads now, and no other process can lead within `writeDeadlineMs`. */
   get isLeading(): boolean {
     return this.#options.clock.monotonic() < this.#leadingUntil;
   }
 
-  /** Throws a NotLeadingError unless this process leads. Writes of `fenced` clients call it. */
+  /** Throws a NotLeadingError unless this process leads. `fenced` calls this before each write. */
   assertLeading(): void {
     if (!this.isLeading) throw new NotLeadingError(`${this.#options.identity} does not lead`);
   }
 
-  /** Writes of `fenced` clients. The Lease is released only when none can still be executed. */
+  /** Writes of `fenced`. The Lease is released only when none of them may still be executed. */
   get writes(): WriteLedger {
     return this.#writes;
   }
@@ -341,7 +338,7 @@ export class LeaderElection {
     return { signal, deadlineMs: this.#renewDeadlineMs / 2 };
   }
 
-  /** Calls back once, in the turn in which leading expires without a renewal. */
+  /** Calls `callback` once, when `#leadingUntil` has passed without a renewal. */
   #onExpiry(callback: () => void): Timer {
     const { clock } = this.#options;
     const arm = (): Timer =>

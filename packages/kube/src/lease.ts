@@ -71,7 +71,7 @@ export class ObservedLease {
     this.#options = options;
   }
 
-  /** The last observed Lease. Undefined if there is none, or if the Lease did not exist. */
+  /** The last observed Lease. Undefined if this process has observed none, or that none exists. */
   get lease(): Lease | undefined {
     return this.#observed?.lease;
   }
@@ -116,7 +116,8 @@ export class WriteLedger {
 
   /**
    * Records the start of a write. The caller calls `sent` whenever a connection gets the request,
-   * because the deadline counts from then, and `ended` once, with whether the outcome is known.
+   * because the deadline counts from then. The caller calls `ended` once, and passes whether it
+   * knows the outcome of the write.
    */
   begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
     let until = 0;
@@ -162,7 +163,7 @@ interface Member {
 /**
  * The processes that hold one Lease together. Each member renews the Lease itself and counts its
  * renewals in an annotation, from which the other members see that it is live. A member that renews
- * within its own deadline is certain that no other holder has taken the Lease, like a sole holder.
+ * within its own deadline is certain that no other holder has taken the Lease.
  */
 export class LeaseMembers {
   readonly #options: LeaseMembersOptions;
@@ -203,7 +204,7 @@ export class LeaseMembers {
     return this.#annotations(lease, { [this.#options.identity]: ++this.#renewals });
   }
 
-  /** Returns the Lease's annotations without this process; undefined if no other member is live. */
+  /** Returns annotations that do not list this process; undefined if no other member is live. */
   left(lease: Lease): Readonly<Record<string, string>> | undefined {
     return this.#others().length === 0 ? undefined : this.#annotations(lease, {});
   }

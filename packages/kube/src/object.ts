@@ -1,6 +1,6 @@
 import type { V1ObjectMeta } from '@kubernetes/client-node';
 
-/** A client-node model as in JSON: timestamps are strings, and every field is read-only. */
+/** JSON form of a type of client-node: timestamps are strings, and every field is read-only. */
 export type Wire<T> = T extends Date
   ? string
   : T extends object
@@ -21,7 +21,7 @@ export interface ObjectMeta extends Wire<
   readonly creationTimestamp: string;
 }
 
-/** Metadata in caches. `cachedMetadata` drops the labels and annotations of other API groups. */
+/** Cached metadata. `cachedMetadata` drops the labels and annotations of other API groups. */
 export type CachedMetadata = Pick<
   ObjectMeta,
   | 'name'

@@ -10,7 +10,7 @@ import { IndexedStore, type Indexers, type Store } from './store.ts';
 /** Reason why a list or a watch is started again; a label value of the metric `watchRestarts`. */
 type RestartCause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
-/** Thrown when a watch ends other than by its timeout. */
+/** Thrown when a watch ends for another reason than its timeout. */
 class WatchFailure extends Error {
   override readonly name = 'WatchFailure';
   readonly reason: RestartCause;
@@ -44,7 +44,8 @@ export type Finality = 'observed' | 'assumed';
 /**
  * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
  * `added` once, `updated` any number of times, and `deleted` once. An object that is recreated
- * under its old name has a new uid. The store has changed in the same turn of the event loop.
+ * under its old name has a new uid. Before each call, the reflector changes the store, in the same
+ * turn of the event loop.
  */
 export interface Handler<T> {
   added?(object: T): void;
@@ -71,7 +72,7 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Runt
  * Converts an object of a list or a watch into the object that the store holds, like client-go's
  * SetTransform, and removes parts that no reader of the store needs. The reflector converts each
  * accepted version once and page by page, so that at most one page of whole objects is in memory. A
- * transform is pure and keeps namespace, name, uid and resourceVersion.
+ * transform has no side effects and keeps namespace, name, uid and resourceVersion.
  */
 type Transform<S, T> = (object: S) => T;
 

@@ -13,7 +13,7 @@ type Operation =
  * stored values. Arrays are replaced whole. Absent: the patch replaces the whole status.
  */
 export function statusPatch(resourceVersion: string, status: object, from?: object): JsonPatch {
-  // For the API server, a patch of the resourceVersion requires this version to be stored.
+  // The API server treats the resourceVersion in a patch as a precondition.
   const version = {
     op: 'replace',
     path: '/metadata/resourceVersion',
@@ -24,7 +24,7 @@ export function statusPatch(resourceVersion: string, status: object, from?: obje
 }
 
 function changes(path: string, from: object, to: object): readonly Operation[] {
-  // Maps have no inherited properties that a field name could match.
+  // A Map, unlike an object, has no inherited properties that a field name could match.
   const before = new Map<string, unknown>(Object.entries(from));
   const after = new Map<string, unknown>(Object.entries(to));
   const names = new Set([...before.keys(), ...after.keys()]);

@@ -12,23 +12,23 @@ export interface Store<T extends KubeObject> {
   readonly size: number;
 }
 
-/** Pure functions by name of an index. Each returns the values of an object in that index. */
+/** Functions by index name. Each returns an object's values in the index, without side effects. */
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
 const nothing: readonly never[] = [];
 
-/** Holds an object while it exists. Every update of the object replaces `object` in its entry. */
+/** Entry of an object, which its buckets share. An update of the object replaces `object`. */
 interface Entry<T> {
   object: T;
   /** Buckets of the indexes that contain the entry, in the order of the indexes. */
   buckets: readonly Bucket<T>[];
 }
 
-/** A set of entries, and the last array of their objects that `list` returned, if still valid. */
+/** A set of entries. Keeps the last array that `list` returned until one of the entries changes. */
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  /** The entry of a bucket that has never had two. Most buckets thus need no set of 200 bytes. */
+  /** The only entry, until a second is added. Most buckets thus need no `#entries` (200 bytes). */
   #only: Entry<T> | undefined;
   #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;
@@ -60,12 +60,12 @@ class Bucket<T> {
     if (this.size === 0) this.index?.buckets.delete(this.value);
   }
 
-  /** Drops the array of `list` after the object of an entry was replaced. */
+  /** Discards the array that `list` keeps, because the object of an entry was replaced. */
   changed(): void {
     this.#snapshot = undefined;
   }
 
-  /** An array of one object is built for every call: to keep it would take 100 bytes a bucket. */
+  /** Builds the array of a single object for each call. Keeping it takes 100 bytes per bucket. */
   list(): readonly T[] {
     if (this.#entries === undefined) return this.#only === undefined ? [] : [this.#only.object];
     this.#snapshot ??= Array.from(this.#entries, ({ object }) => object);
@@ -81,9 +81,9 @@ interface Index<T> {
 }
 
 /**
- * Objects by namespace and name, and by the values of indexers. Changes take constant time, and a
- * change that leaves an object's values the same does not touch the indexes. `list` and `byIndex`
- * build the array of several objects on request, and again only after a change.
+ * Objects by namespace and name, and by the values of indexers. A change takes constant time, and
+ * does not touch the indexes if the object keeps its values. `list` and `byIndex` build an array of
+ * several objects when they are called, and return the same array until the next change.
  */
 export class IndexedStore<T extends KubeObject> implements Store<T> {
   readonly #indexes: readonly Index<T>[];
@@ -170,7 +170,7 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     );
     for (const bucket of buckets) bucket.add(entry);
     this.#leave(entry, buckets);
-    // `slice` returns an array without unused capacity; that of flatMap has room for ten others.
+    // The array that `flatMap` returns has room for ten more items. The copy by `slice` has none.
     entry.buckets = buckets.slice();
   }
 
@@ -185,9 +185,9 @@ function bucketOf<T>(index: Index<T>, value: string): Bucket<T> {
   return bucket;
 }
 
-/** Maximum entries that `#sweep` checks. With two, entries are removed faster than added. */
+/** Maximum entries that a call of `#sweep` checks. At most one is added between two calls. */
 const maxSweptEntries = 2;
-/** With more entries than this, `#sweep` removes entries of objects that the cache lacks. */
+/** From this number of entries on, `#sweep` removes those of objects that `get` does not return. */
 const maxAbsentEntries = 1_000;
 
 /** Time after `created` during which `get` returns an object even if the cache lacks it. */
@@ -195,7 +195,7 @@ const unseenMs = 1_000;
 
 interface Ahead<T> {
   readonly object: T;
-  /** Monotonic time of the call of `created`; absent for an object that the cache has shown. */
+  /** Monotonic time at which `created` recorded the object; absent if `observe` recorded it. */
   readonly createdAt?: number;
 }
 
@@ -208,7 +208,7 @@ interface Ahead<T> {
 export class NewestStore<T extends KubeObject> {
   readonly #cache: Pick<Store<T>, 'get'>;
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** Newer versions by namespace and name, the least recently checked one first. */
+  /** Newer versions by namespace and name. `#sweep` checks the first ones and moves them back. */
   readonly #ahead = new Map<string, Ahead<T>>();
 
   constructor(cache: Pick<Store<T>, 'get'>, clock: Pick<Clock, 'monotonic'>) {
@@ -252,7 +252,7 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /** Checks the oldest entries, because an object may never be read after its last write. */
+  /** Removes the obsolete entries of objects that are not read again. `get` removes all others. */
   #sweep(): void {
     let left = maxSweptEntries;
     for (const [key, ahead] of this.#ahead) {

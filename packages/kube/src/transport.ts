@@ -16,7 +16,7 @@ export interface Connection {
   readonly server: string;
   /** Bearer token. A function is called before every request, as the token file may be replaced. */
   readonly token?: string | (() => Promise<string>) | undefined;
-  /** CA, client certificate and its key in PEM. */
+  /** `ca`, `cert` and `key` are the CA, the client certificate and its key, all in PEM. */
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
@@ -43,7 +43,7 @@ export interface TransportRequest {
   /** A longer response throws a ResponseTooLargeError. Default: that of TransportOptions. */
   readonly maxResponseBytes?: number | undefined;
   readonly onResponseBytes?: ((bytes: number) => void) | undefined;
-  /** Joins the chunks of the response, which is then decoded at once. Default: `Buffer.concat`. */
+  /** Joins the chunks of the response before it is decoded. Default: `Buffer.concat`. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
   /** Parses the text of a 2xx response. Throws for text that is not JSON. Default: JSON.parse. */
   readonly parse?: ((text: string) => unknown) | undefined;
@@ -117,7 +117,7 @@ export class Transport {
     });
   }
 
-  /** Returns the body of a 2xx response until `request.signal` is aborted. Throws like `call`. */
+  /** Returns the body of a 2xx response, which `request.signal` ends. Throws like `call`. */
   async stream(
     request: TransportRequest & { readonly signal: AbortSignal },
   ): Promise<AsyncIterable<Uint8Array>> {
@@ -272,7 +272,7 @@ function parseResponse(text: string, { parse = JSON.parse }: TransportRequest): 
   }
 }
 
-/** Creates the error of a response. A text that is no Status (of a proxy) becomes the message. */
+/** Creates the error of a response. A text that is no Status, such as a proxy's, is the message. */
 function apiError(response: HttpResponse, text: string): ApiError {
   const retryAfter = response.headers['retry-after'];
   const seconds =

@@ -69,8 +69,8 @@ const placeholder = 0;
 
 /**
  * Parses JSON with `placeholder` in place of everything between the first `"managedFields":[` and
- * the next `]`, which is nearly half of an object and costly to parse. Parses the whole JSON when
- * the replaced part may be another one than that of the object that `objectOf` returns.
+ * the next `]`, which is nearly half of an object and costly to parse. Parses the whole JSON unless
+ * the result of `objectOf` proves that its own `managedFields` were replaced.
  *
  * The result is reliable for two reasons. The JSON is unchanged up to the first bracket, so a
  * placeholder in `metadata.managedFields` proves that this bracket belongs to this field. If the
@@ -100,9 +100,9 @@ const newline = 0x0a;
 
 /**
  * Yields whole lines from chunks of UTF-8 that may end anywhere, even within a character. Each
- * buffer contains as many lines as possible, so that the caller decodes them at once. Each ends
- * with a newline, except for the rest after the last newline. Throws a TransportError for a line
- * longer than `maxLineBytes`.
+ * buffer contains as many lines as possible, so that the caller decodes them in one step. Each
+ * buffer ends with a newline, except for the text after the last newline of the stream. Throws a
+ * TransportError for a line longer than `maxLineBytes`.
  */
 export async function* wholeLines(
   chunks: AsyncIterable<Uint8Array>,
@@ -142,7 +142,7 @@ export function* linesOf(text: string): Generator<string, void, undefined> {
   if (start < text.length) yield text.slice(start);
 }
 
-/** A buffer to be reused, because every 64 MiB of new buffers cause a garbage collection. */
+/** A reusable buffer. Every 64 MiB of new buffers would cause a garbage collection. */
 export class ScratchBuffer {
   #bytes = Buffer.alloc(0);
 

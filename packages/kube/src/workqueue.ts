@@ -3,7 +3,7 @@ import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { FairQueue, Fifo } from './fair-queue.ts';
 
 export interface WorkqueueOptions<K extends string = string> {
-  /** Returns the share of a key, each time the key starts to wait. Absent: one share for all. */
+  /** Returns a key's share (see `FairQueue`) whenever it is queued. Absent: one share for all. */
   readonly shareOf?: (key: K) => string;
   /** Maximum keys of one share that workers process at once; default unlimited. */
   readonly maxPerShare?: number;
@@ -19,9 +19,9 @@ export interface WorkqueueOptions<K extends string = string> {
 /** A key that waits to be processed (is dirty), is being processed, or both. */
 interface Item<K> {
   readonly key: K;
-  /** Share in which the key waits, or against which the key counts. */
+  /** Share of the key (see `FairQueue`), determined when the key was last queued. */
   share: string;
-  /** Time since which the key waits: in the queue, or for the `done` of its current processing. */
+  /** Time of the first `add` since a worker last received the key; undefined without one. */
   dirtySince: number | undefined;
   processing: boolean;
 }
@@ -37,7 +37,7 @@ interface Item<K> {
 export class Workqueue<K extends string> {
   readonly #options: WorkqueueOptions<K>;
   readonly #backoff: BackoffOptions;
-  /** One map for waiting and processed keys, because lookups dominate the cost with many keys. */
+  /** Keys that wait or are being processed. A map for each would need twice as many lookups. */
   readonly #items = new Map<K, Item<K>>();
   readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
@@ -77,8 +77,8 @@ export class Workqueue<K extends string> {
 
   /**
    * Adds the key after a delay, or at once if the delay is not positive. The delay is at least one
-   * millisecond: after a smaller one, the clock may still show an earlier time than the caller
-   * waits for, and the caller would wait again at once.
+   * millisecond: a shorter timer may end before the clock shows the time for which the caller
+   * waits, and the caller would add the key again.
    */
   addAfter(key: K, delayMs: number): void {
     if (this.#shutDown) return;
@@ -120,7 +120,7 @@ export class Workqueue<K extends string> {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** Resolves with the next key, for which the worker calls `done`. Undefined after `shutDown`. */
+  /** Resolves with the next key; the worker calls `done` afterwards. Undefined after `shutDown`. */
   get(): Promise<K | undefined> {
     const item = this.#queue.shift();
     if (item !== undefined) {
@@ -145,7 +145,7 @@ export class Workqueue<K extends string> {
     this.#settleIdle();
   }
 
-  /** Drops waiting keys, accepts no more, and resolves after `done` of every key in process. */
+  /** Drops waiting keys and accepts no more. Resolves when no key is being processed. */
   shutDown(): Promise<void> {
     this.#shutDown = true;
     for (const { timer } of this.#delayed.values()) timer.cancel();

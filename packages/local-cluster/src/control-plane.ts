@@ -135,7 +135,7 @@ export class ControlPlane {
     this.#context.store.compactTo(version);
   }
 
-  /** Ends the watches, writes pending changes, and releases the file. */
+  /** Ends the watches, writes pending changes, and closes the file of `storage`. */
   close(): Promise<void> {
     if (this.#closed) return Promise.resolve();
     this.#closed = true;

@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { StoreError } from './object-store.ts';
 
-/** Maximum chunks below `minChunkBytes` on average, because each chunk takes some KiB of memory. */
+/** Maximum chunks of a body, plus one per `minChunkBytes`. Each chunk takes some KiB of memory. */
 const maxSmallChunks = 1000;
 const minChunkBytes = 256;
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { isKey, isSegment, StoreError, type StoreErrorCode } from './object-store.ts';
 
-/** Error codes of the system; all others mean `unavailable`. */
+/** Codes of a StoreError by the system's error code. All other system errors mean `unavailable`. */
 const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['EACCES', 'denied'],
   ['EPERM', 'denied'],
@@ -38,7 +38,7 @@ export interface FolderListOptions {
 /** Name in a folder. The name of a folder ends in `/`, so that names sort like keys. */
 type Entry = string;
 
-/** Yields keys, and common prefixes if `summed`, in ascending order. Reads folders lazily. */
+/** Yields keys, and common prefixes if `summed`, in ascending order. Reads folders on demand. */
 export async function* listFolder(options: FolderListOptions): AsyncGenerator<string> {
   const { prefix, summed, after } = options;
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
@@ -61,7 +61,7 @@ async function* keysIn(folder: string, options: FolderListOptions): AsyncGenerat
   }
 }
 
-/** Returns false for an empty folder, which is not a prefix. A deletion is about to remove it. */
+/** Whether a folder contains keys. An empty one is not a prefix, and a deletion will remove it. */
 async function hasKeys(folder: string, options: FolderListOptions): Promise<boolean> {
   const keys = keysIn(folder, { ...options, after: '' });
   const { done } = await keys.next();

@@ -179,7 +179,7 @@ async function writeSynced(path: string, body: Uint8Array): Promise<void> {
   }
 }
 
-/** Replaces an empty folder, which remains if a process crashes after deleting its last object. */
+/** Replaces an empty folder. A process that crashes after it deleted an object may leave one. */
 async function renameTo(unfinished: string, path: string): Promise<void> {
   try {
     await rename(unfinished, path);
@@ -248,7 +248,7 @@ async function readFully(
   return buffer;
 }
 
-/** Whether all folders of a key exist and none is a symbolic link, which could leave the store. */
+/** Whether all folders of a key exist and none is a link, which could lead out of the store. */
 async function isBelowFolders(directory: string, key: string): Promise<boolean> {
   for (const folder of foldersOf(directory, key)) {
     const found = await unless(['ENOENT', 'ENOTDIR'], lstat(folder));
@@ -271,7 +271,7 @@ async function deleteAll(
   await inParallel([...folders], deletionsAtOnce, sync);
 }
 
-/** Deletes an object and its empty folders. Returns the remaining folder that has lost an entry. */
+/** Deletes an object and its empty folders. Returns the folder whose entry was removed last. */
 async function deleteOne(directory: string, key: string): Promise<string | undefined> {
   if (!(await isBelowFolders(directory, key))) return undefined;
   const path = join(directory, key);
@@ -339,7 +339,7 @@ async function removeAbandoned(directory: string, now: number): Promise<void> {
   }
 }
 
-/** Returns undefined instead of a system error with one of these codes. */
+/** Returns undefined if the call rejects with a system error that has one of these codes. */
 async function unless<T>(codes: readonly string[], call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;

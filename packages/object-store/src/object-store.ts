@@ -74,10 +74,10 @@ export const maxObjectBytes = 64 * 1024 * 1024;
 /**
  * A store of named bytes. Keys are segments of 1 to 200 characters from `A-Z a-z 0-9 . _ -`, other
  * than `.` and `..`, joined by `/`; at most 800 characters in all. No key is the folder of another
- * one: with the key `a/b`, there is no key `a`. An object has at most `maxObjectBytes`.
- * Every method rejects with a `StoreError`, has a deadline, and retries repeatable requests. A
- * stored object exists for every later call of every process. An object is stored as a whole or not
- * at all: no reader sees a part of an object.
+ * one: with the key `a/b`, there is no key `a`. An object has at most `maxObjectBytes`. Every
+ * method rejects with a `StoreError`, has a deadline, and retries requests that are safe to repeat.
+ * A stored object exists for every later call of every process. An object is stored as a whole or
+ * not at all: no reader sees a part of an object.
  */
 export interface ObjectStore {
   /** Stores or replaces an object, which is durable when the promise resolves. */

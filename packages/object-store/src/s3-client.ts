@@ -26,7 +26,7 @@ export interface S3ClientOptions {
   /** Undefined: the AWS endpoint of the region. */
   readonly endpoint: string | undefined;
   readonly pathStyle: boolean;
-  /** Undefined: AWS's default chain: variables, a profile, a web identity, and so on. */
+  /** Undefined: those of AWS's default chain, such as variables, a profile, or a web identity. */
   readonly credentials: CredentialSource | undefined;
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'after'>;
@@ -41,7 +41,7 @@ type In<C> = Omit<C, 'Bucket'>;
  */
 export interface S3Calls {
   put(input: In<PutObjectCommandInput>, signal: AbortSignal | undefined): Promise<void>;
-  /** Returns undefined if the object does not exist, no `output` if the range is after its end. */
+  /** Returns undefined for an absent object, and no `output` if `range` begins after the object. */
   get(
     key: string,
     range: string | undefined,
@@ -189,7 +189,7 @@ function maxBytesOf({ method, query = {} }: HttpRequest, status: number): number
 
 /**
  * Sends the requests of AWS's client. Reads the whole body, because the client retries only
- * failures of this handler. A request without a signal is for credentials. Its timeout is half of
+ * failures of this handler. A request without a signal gets credentials. Its timeout is half of
  * `timeoutMs`, so that it ends before the call that needs the credentials.
  */
 function handlerOver(

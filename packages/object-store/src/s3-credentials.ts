@@ -13,8 +13,8 @@ export interface Credentials {
 }
 
 /**
- * Returns credentials, or rejects with a `StoreError`. AWS's client calls this function at first,
- * from 5 minutes before the credentials expire, and after the store has rejected them.
+ * Returns credentials, or rejects with a `StoreError`. AWS's client calls this function before the
+ * first request, in the last 5 minutes before the expiry, and after the store has rejected them.
  */
 export type CredentialSource = () => Promise<Credentials>;
 

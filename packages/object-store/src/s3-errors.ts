@@ -45,7 +45,7 @@ function codeOf(status: number, code: string): StoreErrorCode {
   return isPassing ? 'unavailable' : 'invalid';
 }
 
-/** Converts an error. The message never contains credentials, which a hostile server may repeat. */
+/** Converts an error. Removes credentials from the message: a hostile server may repeat them. */
 export function s3FailureOf(error: unknown, using: Credentials): S3Failure {
   if (error instanceof StoreError) return { next: 'fail', error };
   const { status, code, message, region } = answerOf(error);
@@ -137,7 +137,7 @@ function oneLine(text: string): string {
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
 }
 
-/** Minimum length of a secret. Shorter texts are not secrets, and occur in ordinary words. */
+/** Minimum length of a secret to remove. Removing shorter texts would damage ordinary words. */
 const minSecretLength = 4;
 /** Matches a token of a service account. */
 const jwt = /eyJ[\w-]+\.[\w-]+\.[\w-]*/g;

@@ -28,7 +28,7 @@ interface S3AddressOptions {
   readonly prefix?: string | undefined;
   /**
    * Whether URLs have the bucket in the path instead of the host. Default: true with an `endpoint`,
-   * and for a bucket with a dot, which no wildcard certificate covers.
+   * and for a bucket with a dot in its name, because no wildcard certificate covers its host.
    */
   readonly pathStyle?: boolean | undefined;
 }
@@ -186,7 +186,7 @@ async function list(
   for (;;) {
     const continuing = token === undefined ? starting : { ContinuationToken: token };
     const page = await client.list({ ...first, ...continuing }, signal);
-    // A page that starts after a common prefix lists it again, because its keys follow the prefix.
+    // The keys in a common prefix follow it, so the page after a prefix contains the prefix again.
     const found = namesOf(page).flatMap((name): readonly StoredName[] => {
       const key = name.key.slice(root.length);
       const isWanted = name.key.startsWith(`${root}${prefix}`) && key > after;
@@ -209,7 +209,7 @@ async function list(
  * buckets, because paging would miss keys there.
  */
 function namesOf(page: ListObjectsV2CommandOutput): readonly StoredName[] {
-  // Every list has this element; a proxy's error page does not.
+  // Every list has this element. An error page of a proxy does not have it.
   if (page.IsTruncated === undefined) throw invalid('is not the answer to ListObjectsV2');
   const objects = (page.Contents ?? []).map(({ Key, Size }) => nameOf(Key, Size));
   const prefixes = (page.CommonPrefixes ?? []).map(({ Prefix }) => nameOf(Prefix, 0));

@@ -12,7 +12,7 @@ export interface ConnectorOptions {
   readonly timeoutMs: number;
 }
 
-/** Connects to hosts without a proxy. A change of `trust` also ends the reuse of TLS sessions. */
+/** Connects to hosts without a proxy. Resumes no TLS session from before a change of `trust`. */
 export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connector {
   const connectorOf = (secureContext: ReturnType<Trust['current']>) =>
     buildConnector({
@@ -51,7 +51,8 @@ export interface TunnelOptions {
 
 /**
  * Connects through a CONNECT tunnel, so that only TLS passes the proxy. Undici's ProxyAgent would
- * never reload certificates, would wait 300 s, and would report the proxy's status only as text.
+ * never reload certificates, would wait 300 s for the proxy, and would report the proxy's status
+ * only as text.
  */
 export const tunnelConnector = ({ proxy, direct, timeoutMs }: TunnelOptions): Connector => {
   return (options, callback) => {
@@ -73,7 +74,7 @@ async function openTunnel(
     const { statusCode, socket } = await client.connect({
       path: authority,
       headers: { host: authority, ...authorizationOf(proxy) },
-      // The request's own signal does not end this call: undici ignores it during a connect.
+      // This call needs its own timeout: undici ignores the request's signal while it connects.
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (statusCode >= 200 && statusCode < 300) return socket as Socket;

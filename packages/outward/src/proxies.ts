@@ -110,7 +110,7 @@ export function proxyServerOf(text: string): ProxyServer | undefined {
   }
 }
 
-/** Loopback, link-local and cloud metadata addresses, whose credentials a proxy must not see. */
+/** Loopback, link-local and cloud metadata addresses: no proxy may see credentials from them. */
 const ownAddresses = new BlockList();
 ownAddresses.addSubnet('127.0.0.0', 8);
 ownAddresses.addAddress('0.0.0.0');

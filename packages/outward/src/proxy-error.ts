@@ -14,7 +14,7 @@ export type ProxyErrorCode =
   | 'PROXY_UNREACHABLE'
   | 'PROXY_TIMEOUT';
 
-/** A request failed at the proxy, and its host got nothing. Holds no address and no credential. */
+/** The proxy did not forward a request to its host. Contains no address and no credential. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   readonly code: ProxyErrorCode;

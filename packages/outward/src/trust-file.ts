@@ -11,7 +11,7 @@ export interface TrustFileOptions {
 }
 
 export interface Trust {
-  /** Trusted CAs for new connections: a new object after a change; undefined for Node's CAs. */
+  /** CAs for new connections. Every change of them gives a new object. Undefined: Node's CAs. */
   current(): SecureContext | undefined;
 }
 

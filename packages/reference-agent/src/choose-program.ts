@@ -3,7 +3,7 @@ import { LlmProgram } from './llm-program.ts';
 import type { Programs } from '@conversation-operator/agent-server/program';
 import { scriptProgram } from './script-program.ts';
 
-/** Chooses the ACP agent of `env`, else an LLM if the conversation has a model, else the script. */
+/** Chooses the ACP agent of `env`, else an LLM if there is a model, else `scriptProgram`. */
 export const chooseProgram: Programs = (env) =>
   acpPrograms(env) ??
   (({ model }) => (model === undefined ? scriptProgram : new LlmProgram(model)));

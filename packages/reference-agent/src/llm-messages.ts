@@ -43,7 +43,7 @@ const unavailable: Failure = {
   classification: transient,
 };
 
-/** Converts an error of the model's API. Only a rejected request adds the provider's message. */
+/** Converts an error of the model's API. Keeps the provider's text only for a rejected request. */
 export function llmFailureOf(error: unknown): RunFailure {
   const { code, detail, classification } = failureOf(error);
   return new RunFailure(code, detail, { classification, cause: error });

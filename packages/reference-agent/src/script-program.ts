@@ -65,7 +65,7 @@ function blockOf({
   return shell === undefined || code.trim() === '' ? [] : [{ shell, code }];
 }
 
-/** Whether a line closes the fence: the same character, at least as many times as in the fence. */
+/** Whether a line closes a fence: it consists of the fence's characters, at least as many. */
 function closes(line: string, fence: string): boolean {
   const text = line.trim();
   return (
@@ -80,7 +80,7 @@ const blockTimeoutSeconds = 600;
 /** Exit code that stands for a failed tool call. */
 const failedCall = 1;
 
-/** Exit code; `lost` if the agent's process ended during the block; undefined if interrupted. */
+/** Exit code of a code block; `lost`: the agent ended during the block; undefined: interrupted. */
 type Outcome = number | 'rejected' | 'lost' | undefined;
 type Outcomes = Map<number, Outcome>;
 
@@ -90,8 +90,8 @@ const isFailed = (outcome: Outcome): boolean => outcome !== 'lost' && (outcome ?
 /**
  * Announces that there is no model, and runs the code blocks of each message in order, each in its
  * own shell or as a tool call. Stops at the first block that fails, because later blocks usually
- * depend on it, and lists the rest. An interrupted or lost block never runs again, but the next
- * blocks run. A run that lost a block ends with an error.
+ * depend on it, and lists the rest. A block is lost if the agent ends while it runs. An interrupted
+ * or lost block never runs again, but the next blocks run. A lost block ends the run with an error.
  */
 export const scriptProgram: Program = {
   work: async (run) => {
@@ -129,7 +129,7 @@ async function handleMessage(run: Run, position: number): Promise<void> {
   }
   const last = { event: agentMessage(summaryOf(blocks, outcomes)), handledThrough: position + 1 };
   const lost = numbersOf(outcomes, isLost);
-  // A lost block ends the run with an error only if no further message is pending.
+  // An error for a lost code block ends the run only if no further message is pending.
   if (lost.length === 0 || run.pendingMessages().length > 1) await run.append(last);
   else throw lostBlocks(lost, last);
 }
@@ -192,7 +192,7 @@ function argumentsOf(code: string): Readonly<Record<string, unknown>> | undefine
     : undefined;
 }
 
-/** Reads the outcomes of a message's blocks from the log, also those of earlier processes. */
+/** Reads the outcomes of a message's blocks from the log, even from before an agent's restart. */
 async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
   const prefix = callIdOf(messageId, 0).slice(0, -1);
   const outcomes: Outcomes = new Map();

@@ -29,7 +29,7 @@ const quotaCodes: ReadonlySet<string> = new Set([
 
 type Needs = ReadonlyMap<string, number>;
 
-/** Usage of one conversation and its sandbox, by the resource names of a ResourceQuota. */
+/** Resources that one conversation and its sandbox use, by their names in a ResourceQuota. */
 export function needsOf(
   pod: Pick<Pod, 'spec'>,
   claim: Pick<PersistentVolumeClaim, 'spec'> | undefined,
@@ -67,11 +67,11 @@ interface Full {
   readonly isTooSmall: boolean;
 }
 
-/** A quota with scopes counts only some pods. Whether it refuses a pod, the dry run tells. */
+/** Quotas with scopes count only some pods. The dry run shows whether they refuse this pod. */
 const countsAll = ({ spec }: ResourceQuota): boolean =>
   (spec?.scopes ?? []).length === 0 && spec?.scopeSelector === undefined;
 
-/** Number of further sandboxes within the quotas, and the resources that are full. */
+/** Number of sandboxes for which the quotas have room, and the resources that have no room. */
 export function roomIn(
   quotas: readonly ResourceQuota[],
   needs: Needs,
@@ -100,7 +100,7 @@ interface QuotaFacts {
   };
 }
 
-/** Checks the quotas, too: they may count Conversations, which the dry run does not send. Pure. */
+/** Reads quotas too: they may count Conversations, and the dry run creates none. Pure function. */
 export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
   const { namespace, quotas, dryRun } = facts;
   const { full } = roomIn(quotas, needsOf(dryRun.pod ?? dryRun.sent, dryRun.claim));
@@ -165,7 +165,7 @@ interface PodSecurityFacts {
   readonly errors: readonly CreateError[];
 }
 
-/** The Pod Security Standard that would admit the pod, by the API server's message. */
+/** The strictest Pod Security Standard that admits the pod, according to `serverMessage`. */
 const neededLevel = (serverMessage: string, level: string | undefined): string =>
   level === 'restricted' &&
   !/privileged|host(?:Path|Network|PID|IPC|Port)|capabilities .*add/i.test(serverMessage)
@@ -223,7 +223,7 @@ const containersOf = ({ spec }: DryRun['sent']): readonly string[] =>
 const webhooks =
   'kubectl get mutatingwebhookconfigurations -o custom-columns=NAME:.metadata.name,NAMESPACES:.webhooks[*].namespaceSelector';
 
-/** Values of the chart that keep a service mesh from the pods, by the names of its containers. */
+/** Chart values that keep a service mesh from the pods, by the names of the mesh's containers. */
 const meshValues: readonly (readonly [RegExp, string])[] = [
   [/^istio-/, "--set-string 'defaultTemplate.podLabels.sidecar\\.istio\\.io/inject=false'"],
   [/^linkerd-/, "--set-string 'defaultTemplate.podAnnotations.linkerd\\.io/inject=disabled'"],
@@ -252,7 +252,7 @@ function remedyOf({ code }: CreateError, facts: AdmissionFacts): string {
   }
 }
 
-/** Other checks report their own findings of the same dry run. Pure. */
+/** Findings of the dry run, except those that other checks report. Pure function. */
 export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
   const { dryRun, namespace } = facts;
   const refused = dryRun.errors

@@ -14,7 +14,7 @@ import {
   type ServerAnswer,
 } from './check.ts';
 
-/** Requests `/version` from the API server. The `Date` header of the answer has its clock. */
+/** Requests `/version` of the API server. The `Date` header of the answer has the server's time. */
 export async function askApiServer(
   connection: Connection,
   now: () => number,
@@ -131,7 +131,7 @@ export const apiServerCheck: Check = {
   },
 };
 
-/** Maximum difference of the clocks without a finding. */
+/** Maximum difference of the clocks that causes no finding. */
 const maxSkewMs = 60_000;
 
 /**

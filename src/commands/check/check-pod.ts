@@ -19,7 +19,7 @@ export interface CheckPodOptions {
   readonly template: SandboxTemplate;
 }
 
-/** A small pod on the nodes of sandboxes, which passes the Pod Security Standard `restricted`. */
+/** A small pod for the nodes of sandboxes, which passes the Pod Security Standard `restricted`. */
 export function checkPod(options: CheckPodOptions) {
   const { image, command, args = [], labels = {}, pullSecrets = [], claim, template } = options;
   const { initContainers = [], volumes = [] } = options;
@@ -73,7 +73,7 @@ export function checkPod(options: CheckPodOptions) {
   };
 }
 
-/** Polls a pod until `decide` returns a value, or for `forMs`. `NotTried`: the pod was deleted. */
+/** Polls a pod until `decide` returns a value or `forMs` ends. Throws `NotTried` if it is gone. */
 export async function observePod<T>(
   { client, clock, pollMs, namespace }: Scene,
   name: string,

@@ -43,17 +43,17 @@ export interface Installation {
   readonly releaseNamespace: string;
   /** `namespace/name` of the service accounts. */
   readonly accounts: Readonly<Record<'operator' | 'gateway', string>>;
-  /** Whether settings name the accounts. Otherwise they are the names that the chart generates. */
+  /** Whether settings name the accounts. Otherwise, the chart generates the names in `accounts`. */
   readonly areAccountsNamed: boolean;
 }
 
 /** Images that the checks pull. Undefined: no option or setting names the image. */
 export interface Images {
   readonly operator: string | undefined;
-  /** Whether this process runs in a pod with the operator's image, which a node has pulled then. */
+  /** Whether this process runs in a pod with the operator's image, so that a node has pulled it. */
   readonly runsOperator: boolean;
   readonly agent: string | undefined;
-  /** Secrets in the sandboxes' namespace for the registry of the operator's image. */
+  /** Pull secrets for the operator's image, in the namespace of the sandboxes. */
   readonly pullSecrets: readonly string[];
   readonly architectures: readonly string[];
 }
@@ -85,7 +85,7 @@ export interface Scene extends Installation {
   readonly apiServer: () => Promise<ServerAnswer>;
   /** The template of the pods that checks create. Throws `NotTried` if no template can be read. */
   readonly template: () => Promise<SandboxTemplate>;
-  /** Throws `NotTried`, and errors of the API server that do not concern the pod. */
+  /** Throws `NotTried`, and every error of the API server that is no refusal of the pod. */
   readonly dryRun: () => Promise<DryRun>;
 }
 
@@ -105,7 +105,7 @@ export const withValue = (
 ): string =>
   `helm upgrade --install ${release} helm/conversation-operator -n ${releaseNamespace} --reset-then-reuse-values ${setting}`;
 
-/** Returns a function that calls `work` once, and returns the same promise later. */
+/** Returns a function that calls `work` once and returns the same promise on every call. */
 export function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => (result ??= work());
@@ -136,7 +136,7 @@ const ClusterCode = {
 export const FindingCode = { ...FailureCode, ...ClusterCode } as const;
 export type FindingCode = (typeof FindingCode)[keyof typeof FindingCode];
 
-/** `error`: the product does not work. `warning`: the product works with the loss in `breaks`. */
+/** `error`: the product does not work. `warning`: it works, except for what `breaks` states. */
 type Severity = 'error' | 'warning';
 
 /** Result of a check. Functions with names that end in `Findings` are pure. */
@@ -170,7 +170,7 @@ export class NotTried extends Error {
   override readonly name = 'NotTried';
 }
 
-/** Reason for all checks that need this namespace. */
+/** Reason why checks that need this namespace are not tried. */
 export const noNamespace = (namespace: string): string => `there is no namespace ${namespace}`;
 
 export const errorOf = (

@@ -30,7 +30,7 @@ export interface DefinitionFacts {
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Type and enum values of each field in a schema, by its path. */
+/** Type and enum values of each field in a schema, by the path of the field. */
 export function fieldsOf(schema: Schema, path = ''): ReadonlyMap<string, string> {
   const { properties = {}, items, additionalProperties } = schema;
   const below: readonly (readonly [string, unknown])[] = [

@@ -11,7 +11,7 @@ import {
   type Scene,
 } from './check.ts';
 
-/** A DNS name. `code` is that of the error of its resolution; undefined: the name was resolved. */
+/** A DNS name. `code` is the error code of its resolution; undefined if the name was resolved. */
 export interface Resolution {
   readonly name: string;
   readonly code: string | undefined;
@@ -60,7 +60,7 @@ export function hostsOf(scene: Scene): readonly Omit<Resolution, 'code'>[] {
   const inCluster = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
   return [
     ...hosts.filter(({ name }) => isIP(name) === 0),
-    // A pod gets the API server's IP address from its environment, so this tests the cluster's DNS.
+    // A pod finds the API server by its environment. Only this name tests the cluster's DNS.
     ...(inCluster
       ? [{ name: 'kubernetes.default.svc', what: 'the API server', isOfCluster: true }]
       : []),

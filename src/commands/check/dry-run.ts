@@ -28,19 +28,19 @@ export const specimenOf = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'check', templateName: template.metadata.name, replicas: 1 },
 });
 
-/** Removes the owner references: their Sandbox does not exist, and admission may read it. */
+/** Removes the owner references. Admission may look up their Sandbox, which does not exist. */
 const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object: T) => {
   const { ownerReferences: _, ...metadata } = object.metadata;
   return { ...object, metadata };
 };
 
-/** Pod and claim of a sandbox of the template, as the operator creates them. */
+/** The pod and the claim that the operator creates for a sandbox of the template. */
 export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutward) => ({
   pod: ownerless(buildPod(specimenOf(template), template, { bootstrapKey: 'dry-run', outward })),
   claim: ownerless(buildClaim(specimenOf(template), template)),
 });
 
-/** Sends pod and claim with `dryRun`. Throws `NotTried` for missing rights or namespace. */
+/** Sends pod and claim as a dry run. Throws `NotTried` without the right or the namespace. */
 export async function dryRunOf(
   client: KubeClient,
   { template, outward }: { readonly template: SandboxTemplate; readonly outward: SandboxOutward },
@@ -74,7 +74,7 @@ export async function dryRunOf(
   };
 }
 
-/** Consequence for the start of a conversation: the start waits for a full quota, else it ends. */
+/** Consequence for a conversation's start: it waits if `code` is a full quota, else it fails. */
 export const breaksOf = (code: FailureCode): string =>
   code === FailureCode.resourceQuotaExceeded
     ? `Starts wait, with the reason ${code}, until there is room.`
@@ -98,7 +98,7 @@ interface PlannedTemplate {
   readonly runtimeClass?: string | undefined;
 }
 
-/** The default template that the chart will create with default values. A test compares the two. */
+/** The template that the chart creates by default. A test compares this template with the chart. */
 export const plannedTemplate = ({
   namespace,
   image,

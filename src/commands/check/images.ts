@@ -19,7 +19,7 @@ const pullMs = 90_000;
 
 export type ImageName = 'image' | 'defaultTemplate.image';
 
-/** State of the image of a pod's first container; undefined: not known yet. */
+/** State of the image of a pod's first container. */
 export type Pull =
   | { readonly kind: 'pulled' }
   | { readonly kind: 'failed'; readonly message: string }
@@ -31,11 +31,11 @@ const afterPull: ReadonlySet<string> = new Set([
   FailureCode.containerStartFailed,
 ]);
 
-/** State of the image, by the status of the pod alone. Pure. */
+/** State of the image according to the pod's status; undefined while unknown. Pure function. */
 export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | undefined {
   const [container] = pod.status?.containerStatuses ?? [];
   const { waiting } = container?.state ?? {};
-  // The operator uses `podFailure` too, because reasons differ between versions of the kubelet.
+  // `podFailure`, as in the operator, handles the different reasons of kubelet versions.
   const failure = podFailure(pod as Pod);
   if (failure?.code === FailureCode.imagePullFailed)
     return { kind: 'failed', message: waiting?.message ?? waiting?.reason ?? failure.message };

@@ -53,7 +53,7 @@ const connectionsSchema = z.object({ allowed: z.boolean(), forbidden: z.boolean(
 
 export type Connections = z.output<typeof connectionsSchema>;
 
-/** Returns a reason in place of findings if the connections prove nothing. Pure. */
+/** Returns a reason instead of findings if the connections prove nothing. Pure function. */
 export function networkPolicyFindings({
   allowed,
   forbidden,
@@ -93,7 +93,7 @@ async function createPolicies({ objects }: Scene, signal: AbortSignal): Promise<
     },
     signal,
   );
-  // Another policy may forbid all egress of the namespace. This one allows egress to the listener.
+  // Another policy may forbid all egress of the namespace. This policy allows it to the listener.
   await objects.create(
     networkPolicies,
     {

@@ -148,7 +148,7 @@ export const outwardFindings = (
   installation: Installation,
 ): readonly Finding[] => reached.flatMap((each) => findingOf(each, installation) ?? []);
 
-/** The hosts for which the answer does not tell whether they were reached. Pure. */
+/** The hosts whose answer does not show whether the request reached them. Pure function. */
 export const outwardDoubts = (reached: readonly Reached[]): readonly string[] =>
   reached.flatMap(({ origin, proxy, failure }) =>
     failure?.kind === 'doubt' && failure.status < 500

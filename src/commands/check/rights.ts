@@ -20,7 +20,7 @@ import {
 import { group } from '../../resources/group.ts';
 import { operatorLeaseName } from '../../resources/lease-names.ts';
 
-/** Verbs on resources of one API group in the namespace of the sandboxes. */
+/** Rights (`verbs`) on resources of one API group in the namespace of the sandboxes. */
 interface Rule {
   readonly group: string;
   /** Plural names. A subresource follows after a slash. */
@@ -47,7 +47,7 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
   ...(name === undefined ? {} : { name }),
 });
 
-/** Rights of the service accounts for sandboxes. A test compares these with the chart's Roles. */
+/** Rights of the accounts to manage sandboxes. A test compares these with the chart's Roles. */
 export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
   operator: [
     ours(['conversations'], ['get', 'list', 'watch', 'delete']),
@@ -191,7 +191,7 @@ export const installFindings = (
       });
     });
 
-/** The chart gives no right to read accounts. Those that the settings name count as existing. */
+/** The chart grants no right to read accounts, so accounts in the settings count as existing. */
 const namedAnyway =
   ({ areAccountsNamed }: Scene) =>
   (error: unknown): true => {

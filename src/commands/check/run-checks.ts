@@ -79,8 +79,8 @@ export interface RunOptions {
 
 /**
  * Runs checks concurrently, then deletes the objects that they created. Checks that need the API
- * server wait for its first answer, and are not tried without an answer. If objects may be left, an
- * additional last result reports this.
+ * server wait for its first answer, and are not tried without an answer. An additional result at
+ * the end reports objects that may still exist.
  */
 export async function runChecks({
   checks,

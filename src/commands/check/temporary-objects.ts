@@ -13,7 +13,7 @@ import { oneLine } from '../terminal.ts';
 
 /** Label of all objects that checks create. Its value is the id of one run of the command. */
 export const checkLabel = `${group}/check`;
-/** Annotation of these objects: a time at which their run has ended. */
+/** Annotation with the time after which another run deletes the object. */
 export const expiryAnnotation = `${group}/check-expires`;
 
 /** The lifetime exceeds the sum of all time limits of one run. */
@@ -40,8 +40,8 @@ interface Created {
 }
 
 /**
- * Creates objects for checks, and deletes them: by their label, which also finds an object whose
- * creation got no response, or by name without the right to list objects.
+ * Creates objects for checks, and deletes them. The deletion by label also finds an object whose
+ * creation got no response. Without the right to list objects, deletes objects by their names.
  */
 export class TemporaryObjects {
   readonly #options: TemporaryObjectsOptions;
@@ -76,7 +76,7 @@ export class TemporaryObjects {
         labels: { ...labels, [checkLabel]: run },
         annotations: {
           [expiryAnnotation]: isoTime({ ...clock, now: () => clock.now() + lifetimeMs }),
-          // Service meshes with these annotations add no sidecar to the pods of a check.
+          // With these annotations, service meshes add no sidecar to the pods of a check.
           'sidecar.istio.io/inject': 'false',
           'linkerd.io/inject': 'disabled',
         },
@@ -122,7 +122,7 @@ export class TemporaryObjects {
     return deleted;
   }
 
-  /** Deletes all objects of this run. Returns a message for each that may be left. */
+  /** Deletes all objects of this run. Returns a message for each object that may still exist. */
   async close(): Promise<readonly string[]> {
     const { namespace, run } = this.#options;
     const selector = `${checkLabel}=${run}`;

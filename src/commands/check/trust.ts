@@ -26,13 +26,13 @@ import { oneLine } from '../terminal.ts';
 /** Maximum time for the container that prepares the certificates, with the pull of its image. */
 const prepareMs = 90_000;
 
-/** Result of the init container that prepares a sandbox's certificates; undefined: none yet. */
+/** Result of the init container that prepares a sandbox's certificates. */
 export type TrustState =
   | { readonly kind: 'prepared' }
   | { readonly kind: 'missing' | 'failed'; readonly code: FailureCode; readonly message: string }
   | { readonly kind: 'held'; readonly message: string };
 
-/** Result of the init container, by the status of the pod. Pure. */
+/** Result of the init container according to the pod's status; undefined while it has none. */
 export function trustStateOf(pod: Pod, trust: SandboxTrust): TrustState | undefined {
   // `trustFailure` reads the source of the certificates from an annotation.
   const annotations = trustAnnotations(trust);

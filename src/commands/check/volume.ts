@@ -34,7 +34,9 @@ interface StorageFacts extends Installation {
 
 const breaks = 'The volume of every sandbox stays unbound, and starts end in VolumeNotBound.';
 
-/** The operator has no right to StorageClasses, so its `volumeNotBound` names all causes. Pure. */
+/**
+ * Finds the exact cause. The operator lists all causes, as it may not read StorageClasses. Pure.
+ */
 export function storageClassFindings(facts: StorageFacts): readonly Finding[] {
   const { wanted, classes } = facts;
   const names = classes.map(({ metadata }) => metadata.name);
@@ -101,7 +103,7 @@ export const storageClassCheck: Check = {
   },
 };
 
-/** Maximum time until a claim is bound. Provisioners of clouds take some ten seconds. */
+/** Maximum time until a claim is bound. Provisioners of clouds may take more than ten seconds. */
 const bindMs = 60_000;
 /** Size of the claim. Some provisioners refuse smaller volumes. */
 const claimSize = '1Gi';
@@ -122,7 +124,7 @@ const schedulerMessage = ({ status }: Pod): string | undefined => {
 const isAboutVolume = (text: string): boolean =>
   /PersistentVolumeClaim|persistent ?volumes|binding volumes|storageclass/i.test(text);
 
-/** Returns a reason in place of findings if the pod is unschedulable for another cause. Pure. */
+/** Returns a reason instead of findings if the volume is not why the pod has no node. Pure. */
 export function volumeFindings(facts: VolumeFacts): readonly Finding[] | string {
   const { namespace, phase, storageClassName, scheduler } = facts;
   if (phase === 'Bound') return [];

@@ -161,8 +161,8 @@ export async function storeArchiveStatus(
 }
 
 /**
- * Whether two states belong to one archive. Of two states without a `head`, the later one may
- * belong to another archive: the first archive has expired in between, as `expiredTime` shows.
+ * Whether two states belong to one archive. If neither state has a `head`, the later one may belong
+ * to another archive: the first archive has expired in between, as `expiredTime` shows.
  */
 const isSameArchive = (one: ArchiveStatus | undefined, other: ArchiveStatus | undefined): boolean =>
   one?.head === other?.head && one?.expiredTime === other?.expiredTime;

@@ -33,7 +33,7 @@ const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
   `${metadata.uid}/${metadata.generation}`;
 
 /**
- * A new warm sandbox. It has no owner reference to the pool, because the garbage collector could
+ * A new warm sandbox, without an owner reference to the pool, because the garbage collector could
  * then delete a sandbox of a deleted pool although a start has just claimed it.
  */
 export function newWarmSandbox(

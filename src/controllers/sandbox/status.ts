@@ -26,7 +26,7 @@ export interface SandboxProgress {
   readonly pod?:
     { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
-  /** What the agent reports about itself; absent if it has sent no new report. */
+  /** The agent's report about itself; absent if the agent has sent no new report. */
   readonly introduction?: AgentIntroduction | undefined;
   /** Id of the running container whose agent has its keys. */
   readonly containerID?: string | undefined;

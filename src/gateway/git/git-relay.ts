@@ -29,8 +29,8 @@ const minTransferMs = 3_600_000;
 const cloneGraceMs = 60_000;
 
 /**
- * Maximum duration of one request. It is longer than the operator's timeout of a clone, because the
- * operator, not the gateway, ends a clone that takes too long.
+ * Maximum duration of one request, which is longer than the operator's timeout of a clone, because
+ * the operator, not the gateway, ends a clone that takes too long.
  */
 export const maxTransferMs = (cloneTimeoutSeconds: number): number =>
   Math.max(minTransferMs, cloneTimeoutSeconds * 1000 + cloneGraceMs);

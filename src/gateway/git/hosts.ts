@@ -5,16 +5,16 @@ export type GitHosts = Readonly<Record<string, string>>;
 export interface GitCredential {
   /** Value of the HTTP header `Authorization` of git requests. A secret. */
   readonly authorization: string;
-  /** The password or token alone, which opens the API of the host. A secret. */
+  /** The password or token without the user name, for the API of the host. A secret. */
   readonly token: string | undefined;
   /** Name of the credential for people who manage it. Not a secret. */
   readonly name: string;
   /**
-   * Identifies a credential whose secret is renewed with the same access. Not a secret. If absent,
-   * the secret identifies the credential.
+   * Identifies a credential, even after a renewal of its secret that does not change its access.
+   * Not a secret. If absent, the secret identifies the credential.
    */
   readonly identity?: string;
-  /** Call this after a 401, so that the source can renew a token revoked before its expiry. */
+  /** To be called after a 401, so that the source of the credential can renew a revoked token. */
   readonly refused?: () => void;
 }
 
@@ -52,7 +52,7 @@ export const credentialsOf = (sources: readonly CredentialSource[]): GitCredenti
   },
 });
 
-/** Identifies a credential in cache keys, without its secret. Keys must also name a repository. */
+/** Identifies a credential in a cache key, which must name a repository too. Hides the secret. */
 export const fingerprintOf = ({ authorization, identity }: GitCredential): string =>
   createHash('sha256')
     .update(identity === undefined ? `secret ${authorization}` : `identity ${identity}`)
@@ -97,7 +97,7 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
   new Map(
     Object.entries(hosts).flatMap(([provider, base]) => {
       const url = new URL(base);
-      // A sandbox clones from another URL, such as a local folder, without the gateway.
+      // Sandboxes clone from URLs of other schemes, such as a local folder, without the gateway.
       if (url.protocol !== 'http:' && url.protocol !== 'https:') return [];
       url.username = '';
       url.password = '';

@@ -39,7 +39,7 @@ export interface Wanted {
   readonly provider: string;
   readonly repository: string;
   readonly service: GitService;
-  /** Whether the gateway also relays reads of public repositories. */
+  /** Whether the gateway relays reads of public repositories, which need no credential. */
   readonly relaysOpen: boolean;
   /** Headers of the git protocol; the caller removes all other headers of the client. */
   readonly headers: Readonly<Record<string, string>>;
@@ -117,8 +117,8 @@ export class PrivateHost {
 
   /**
    * The response to a request with a body, such as the pack of a fetch. `at` is the URL that
-   * `branches` has found. If absent, the URL of a recent redirect is used, or that of a new request
-   * for the references.
+   * `branches` has found. If `at` is absent, the URL of a recent redirect is used; without one, a
+   * new request for the references finds the URL.
    */
   pack(wanted: Wanted, body: Readable, at?: URL): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
@@ -143,8 +143,8 @@ export class PrivateHost {
   }
 
   /**
-   * The branches that the owner sees, read by git-upload-pack even before a push. Undefined if they
-   * are unknown, or if their URL does not contain the name of a repository.
+   * The branches that the owner can read, requested from git-upload-pack even before a push.
+   * Undefined if they are unknown, or if their URL does not contain the name of a repository.
    */
   async branches(
     wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,
@@ -172,7 +172,7 @@ export class PrivateHost {
     return this.#options.credentials.of(owner, provider, repository);
   }
 
-  /** The cached URL of the repository, with the credential that found it. */
+  /** The cached URL of the repository, with the credential of the request that found the URL. */
   #locationOf(credential: GitCredential | undefined, wanted: Wanted) {
     for (const each of [credential, undefined]) {
       const location = this.#locations.get(keyOf(each, wanted));
@@ -213,8 +213,8 @@ export class PrivateHost {
   }
 
   /**
-   * Whether the repository can be read without a credential. Hosts without smart HTTP count too,
-   * because the client can clone from them itself.
+   * Whether the repository can be read without a credential. Also true for hosts without smart
+   * HTTP, because the client can clone from them without the gateway.
    */
   async #isOpen(host: Host, wanted: Wanted): Promise<boolean> {
     try {

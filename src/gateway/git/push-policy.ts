@@ -29,7 +29,7 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** Whether a pattern of the policy matches a branch. Does not check for the default branch. */
+/** Whether a pattern of the policy matches a branch, even if it is the default branch. */
 export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branches'>): boolean =>
   branches.some((pattern) => matches(pattern, branch));
 
@@ -37,7 +37,7 @@ export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branc
 export const pushableBranches = ({ branches }: Pick<PushPolicy, 'branches'>): string =>
   branches.length === 0 ? 'no branch' : `only branches like ${branches.join(' or ')}`;
 
-/** The reasons why references may not be pushed, by reference, as git shows them. Pure. */
+/** The reasons why references may not be pushed, as git shows them. The keys are references. */
 export function pushRefusals(
   commands: readonly RefCommand[],
   { policy, defaultBranch }: PushedTo,
@@ -61,10 +61,10 @@ export function pushRefusals(
 
 const maxShownOptions = 200;
 
-/** Push options can publish a repository, or open and merge requests that no policy has checked. */
+/** Push options can publish a repository, or open and merge pull requests without any policy. */
 export const optionsRefusal = (options: readonly string[]): string =>
   `push options are not allowed here: ${markedBeginningOf(options.join(', '), maxShownOptions)}`;
 
-/** Why an update that may lose commits of the host is rejected. */
+/** Reason for the rejection of an update that may remove commits at the host. */
 export const notFastForward =
   'the gateway can not distinguish it from a forced push; push the commits to a new branch';

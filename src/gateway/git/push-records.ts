@@ -92,7 +92,7 @@ export class PushRecords {
     return this.#perHour.take(conversation, 'pushes', maxPerHour);
   }
 
-  /** Rejects if the push can't be stored. The host must not get the push then. */
+  /** Rejects if the push can't be stored. Then the caller must not send the push to the host. */
   async begin(
     conversation: CachedConversation,
     address: RepositoryAddress,

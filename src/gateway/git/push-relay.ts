@@ -33,7 +33,7 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes that are read of a push that is malformed or not allowed at all. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/** Whether a sandbox may push: not at all (`closed` is the reason), or as a policy allows. */
+/** Whether a sandbox may push: never, for the reason in `closed`, or if a policy allows it. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {
@@ -86,7 +86,7 @@ export class PushRelay {
   async push(relayed: RelayedRequest, access: PushAccess): Promise<void> {
     const { request, response } = relayed.call;
     const { conversation } = access;
-    // Git never compresses the body of a push, and the gateway can't read a compressed one.
+    // Git never compresses the body of a push, and the gateway can't read a compressed body.
     if (request.headers['content-encoding'] !== undefined) {
       const reasons = 'The body of a push must not be encoded';
       this.refuse(relayed, { conversation, reasons, status: 415 });
@@ -147,7 +147,8 @@ export class PushRelay {
     const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
     if (!isEmpty && defaultBranch === undefined)
       throw new Refusal('the git host does not say which branch is the default one');
-    // The policies of both names of a renamed repository apply, so that neither evades an override.
+    // The policies of both names of a renamed repository apply, so that a push can not avoid the
+    // override for one name with the other name.
     const policies = [address.repository, refs.repository].map(policyOf);
     for (const policy of policies) {
       const reasons = pushRefusals(push.commands, { policy, defaultBranch });
@@ -185,12 +186,12 @@ export class PushRelay {
         if (!incoming.isTooLarge) throw error;
         return undefined;
       });
-      // The host may have the whole pack nevertheless, if more bytes follow the end of the pack.
+      // If the excess bytes follow the end of the pack, the host may still have responded.
       if (answer === undefined || incoming.isTooLarge) return false;
       isDenied = answer.kind === 'denied' || answer.kind === 'locked';
       await relay.answer(response, answer, transfer, {
         onBytes: (chunk) => report.push(chunk),
-        // Git does not show the text of an HTTP error here, but shows a report.
+        // Git does not show the text of an HTTP error at this point, but shows a report.
         refuse: async (status, text) => {
           if (!transfer.signal.aborted) await incoming.discard();
           respond(response, { push, reasons: text, status });
@@ -231,7 +232,7 @@ class Refusal extends Error {
   }
 }
 
-/** Returns the `Refusal` for an error. Rethrows errors that are no fault of the push. */
+/** Returns the `Refusal` for an error that the push has caused. Rethrows other errors. */
 function refusalIn(error: unknown): Refusal {
   if (error instanceof PushError) return new Refusal(error.message, 400);
   if (error instanceof ProblemError && error.code === 'body-too-large')
@@ -278,7 +279,7 @@ class IncomingPush {
     return `a push may have ${this.#maxBytes / mebibyte} MiB`;
   }
 
-  /** Throws `body-too-large` beyond the maximum size; `isTooLarge` is true then. */
+  /** Throws `body-too-large` as soon as `isTooLarge` is true. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
       if (this.isTooLarge) throw new ProblemError('body-too-large', this.tooLarge);

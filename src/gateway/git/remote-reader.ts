@@ -25,7 +25,7 @@ export interface Inquiry extends RefsWanted {
   readonly credential: GitCredential | undefined;
 }
 
-/** Identifies a repository and a credential, for inquiries of any owner. */
+/** Identifies the repository and the credential of an inquiry. Its owner makes no difference. */
 const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
   JSON.stringify([
     host.provider,
@@ -33,7 +33,7 @@ const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
     credential === undefined ? '' : fingerprintOf(credential),
   ]);
 
-/** Like `accessKeyOf`, and also identifies the references that the inquiry requests. */
+/** Identifies the repository, the credential and the requested references of an inquiry. */
 export function keyOf(inquiry: Inquiry): string {
   const accessKey = accessKeyOf(inquiry);
   if (inquiry.named !== undefined) return `${accessKey} named ${inquiry.named}`;
@@ -44,7 +44,7 @@ export function keyOf(inquiry: Inquiry): string {
 const repeatMs = 3_600_000;
 const maxRefused = 10_000;
 
-/** Logs changes of git hosts that concern all owners, without the address of a host. */
+/** Logs outages of git hosts and rejected credentials. No line contains the address of a host. */
 class HostLog {
   readonly #logger: Logger;
   /** Providers whose last request had no response, or a status of at least 500. */
@@ -80,7 +80,7 @@ class HostLog {
   }
 }
 
-/** Lifetimes of cached findings: changes show soon, and many starts at once cause one request. */
+/** Lifetimes of cached findings. Changes show soon, and simultaneous starts share a request. */
 const lifetimesMs: Readonly<Record<GitAccess, number>> = {
   granted: 60_000,
   denied: 10_000,
@@ -107,7 +107,7 @@ export class FindingCache {
     return this.#findings.get(keyOf(inquiry));
   }
 
-  /** Stores the finding, and its access also for inquiries that request no references. */
+  /** Stores the finding, and a copy without references for inquiries that request none. */
   set(inquiry: Inquiry, finding: Finding): void {
     const { refs, hasNamed, ...access } = finding;
     const [accessKey, key] = [accessKeyOf(inquiry), keyOf(inquiry)];
@@ -129,7 +129,7 @@ function certaintyOf({ access, refs, hasNamed }: Finding): GitAccess {
 
 export interface RemoteReaderOptions {
   readonly providers: Iterable<string>;
-  /** Maximum duration of one request, and of its time in the queue. */
+  /** Maximum duration of one request, and maximum time of a request in the queue. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -140,14 +140,14 @@ export interface RemoteReaderOptions {
 
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
 
-/** Part of `timeoutMs` for connecting, so that a failed connection differs from a slow response. */
+/** Part of `timeoutMs` for connecting, which distinguishes unreachable hosts from slow hosts. */
 const connectShare = 0.6;
-/** Delay before a host whose connection failed is asked again. */
+/** Time without requests to a host after a connection to it has failed. */
 const unreachableMs = 10_000;
 
 /**
- * Asks git hosts for references. Equal inquiries cause one request. Each host has a maximum of
- * concurrent requests, and serves owners round robin.
+ * Asks git hosts for references. Equal inquiries at the same time cause one request. The number of
+ * concurrent requests to a host is limited, and owners get permits round robin.
  */
 export class RemoteReader {
   readonly #options: RemoteReaderOptions;

@@ -30,7 +30,7 @@ export const agentProblems = [
 
 export type AgentCall = OwnCall & { readonly response: Response };
 
-/** The agent of a conversation, and the id that the agent has for it. */
+/** The agent of a conversation, and the id of the conversation in the agent. */
 export interface Agent {
   readonly endpoint: AgentEndpoint;
   readonly id: string;
@@ -70,7 +70,7 @@ interface AgentReadsNeeds {
 
 /**
  * Requests to agents. A slow or silent agent holds few permits, and only permits of its own owner.
- * Methods throw only a `ProblemError`, also where no permit is free in time or the agent is silent.
+ * Methods throw only a `ProblemError`, even if no permit is free in time or the agent is silent.
  */
 export class AgentReads {
   readonly #needs: AgentReadsNeeds;
@@ -121,7 +121,7 @@ export class AgentReads {
 
   /**
    * The agent of a conversation. Its address comes from the Sandbox, never from the request. Throws
-   * a problem where the sandbox does not run, and during a start.
+   * a problem if the sandbox does not run, or if the start is in progress.
    * @param mayStop Whether the agent of a stopping sandbox is acceptable.
    */
   agentOf(

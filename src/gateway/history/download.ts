@@ -20,7 +20,7 @@ import { AgentError } from '../../agent/errors.ts';
 import { agentSource } from '../../archive/agent-source.ts';
 
 /**
- * All events of a running agent, oldest first, in the form of the archive. Throws where the agent
+ * All events of a running agent, oldest first, in the form of the archive. Throws if the agent
  * returns another page than the requested one: an agent that does not know a page id starts again
  * at the first page.
  */
@@ -57,7 +57,7 @@ async function* agentHistory(
 
 const { get } = endpoints('conversations');
 
-/** Maximum events of a download. The ZIP directory takes 130 bytes of memory for each: 13 MB. */
+/** Maximum events of a download. The ZIP directory takes 130 bytes of memory for each event. */
 export const maxDownloadEvents = 100_000;
 
 /** All events of a conversation, for a download. */
@@ -173,7 +173,7 @@ async function sendZip(
   }
 }
 
-/** The same chunks. Throws above `maxDownloadEvents`: an agent may send more than it counted. */
+/** Yields `parts`. Throws after `maxDownloadEvents` events, as the agent's count may be too low. */
 export async function* bounded(
   parts: AsyncIterable<readonly HistoryEvent[]>,
   id: string,
@@ -186,7 +186,7 @@ export async function* bounded(
   }
 }
 
-/** The same items; resolves once the first item is available. */
+/** Resolves with the same items once the first item is available. */
 async function begun<T>(items: AsyncGenerator<T, void, undefined>): Promise<AsyncIterable<T>> {
   const first = await items.next();
   return (async function* () {

@@ -72,8 +72,8 @@ interface EventNeeds {
 }
 
 /**
- * The events of a conversation, forwarded from its agent while that runs, otherwise read from the
- * archive, in the same order and the same pages.
+ * The events of a conversation. The gateway forwards them from the agent while the agent runs, and
+ * otherwise reads them from the archive. Both sources have the same order and the same pages.
  */
 export function eventRoutes(needs: EventNeeds): readonly Route[] {
   const { agentReads, history, events } = needs;
@@ -159,14 +159,14 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
   ];
 }
 
-/** Maximum bytes of the events in one response by ids, all of which are in memory. */
+/** Maximum bytes of the events in a response to a request with ids. All of them are in memory. */
 const maxBytes = 8 * 1024 * 1024;
 /** Maximum concurrent reads of events by id, each of which has up to `maxBytes` in memory. */
 const readsAtOnce = 2;
 
 /**
- * Asks a running agent for events. Throws where the agent does not know the conversation, or
- * returns another event than the requested one, or more than `maxBytes`.
+ * Asks a running agent for events. Throws if the agent does not know the conversation, or returns
+ * another event than the requested one, or more than `maxBytes`.
  */
 const agentEvents = (
   { agentReads, events }: EventNeeds,
@@ -196,7 +196,7 @@ const agentEvents = (
     (texts) => texts,
   );
 
-/** The JSON of archived events. Throws beyond `maxBytes`. */
+/** The JSON of archived events. Throws if they exceed `maxBytes`. */
 async function archivedEvents(
   events: AsyncIterable<HistoryEvent>,
   ids: readonly string[],
@@ -226,7 +226,7 @@ function collected(ids: readonly string[]) {
   };
 }
 
-/** The end of the archive's `next_page_id`: the position, after the id of the event. */
+/** A `next_page_id` of the archive is the id of an event, followed by this position. */
 const position = /@\d{1,10}$/;
 
 /** The `page_id` for an agent: the id of the event, without the position. */
@@ -239,10 +239,9 @@ const dateTime =
 const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
 
 /**
- * The time of a query in the form in which an agent compares it with its events, so that the
- * archive finds the same events: in UTC, the zone of every agent, as the text of Python's
- * `isoformat` without a zone. An agent drops digits after the microseconds, and a plus sign may
- * have become a space in transit.
+ * Converts the time of a query to the form in which an agent compares it with its events, so that
+ * the archive finds the same events: the text of Python's `isoformat` in UTC, without a zone. All
+ * agents use UTC, and drop digits after the microseconds. A plus sign may have become a space.
  * @param text A text that `timeText` accepts.
  */
 export function archiveTime(text: string): string {
@@ -331,12 +330,12 @@ const liveQuery = z.object({
   after: liveCursor.default('').describe('cursor of the answer before; absent: from the beginning'),
 });
 
-/** The response where the agent reports no live activity. */
+/** The response if the agent reports no live activity. */
 const nothing: LiveActivity = { items: [], cursor: null, last_event_id: null, run_ms: null };
 
 /**
- * Output of running commands, and text that is being written. Clients poll with a cursor and get
- * what is new since, so the gateway buffers nothing for a slow or absent client.
+ * Serves the output of running commands, and the text that the agent is writing. Clients poll with
+ * a cursor and get what is new after it, so the gateway buffers nothing for slow or absent clients.
  */
 export const liveRoute = ({ agentReads, events }: Omit<EventNeeds, 'history'>): Route =>
   get('/api/v1/app-conversations/{id}/live', 'getLive', {

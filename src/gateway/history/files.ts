@@ -71,13 +71,13 @@ function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, s
   };
 }
 
-/** Reads of the files of one conversation, by absolute paths. */
+/** Reads the files of one conversation, by absolute paths. */
 interface FileSource {
   /** Paths of the files below the folder, relative to the folder. */
   files(path: string): Promise<readonly string[]>;
-  /** Bytes of a file, up to `maxDownloadBytes`; undefined where the last pause has stored none. */
+  /** Bytes of a file, up to `maxDownloadBytes`; undefined if the snapshot does not contain them. */
   bytes(path: string): Promise<Buffer | undefined>;
-  /** The text of the file; undefined where there is no such file. */
+  /** The text of the file; undefined if there is no such file. */
   file(path: string): Promise<string | undefined>;
   changes(path: string): Promise<readonly GitChange[]>;
   diff(path: string): Promise<GitDiff>;
@@ -191,7 +191,7 @@ const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
   files: (path) => Promise.resolve(snapshotFiles(snapshot, path)),
   bytes: (path) => {
     const text = snapshotDiff(snapshot, path).modified;
-    // An empty text may be that of a binary file, whose bytes are not kept.
+    // An empty text may mean a binary file, whose bytes the snapshot does not contain.
     return Promise.resolve(text === null || text === '' ? undefined : Buffer.from(text));
   },
   file: (path) => Promise.resolve(snapshotFile(snapshot, path)),
@@ -211,7 +211,7 @@ const agentSource = (
   diff: (path) => files.diff(endpoint, path, { signal }),
 });
 
-/** Converts a refusal of the agent into a problem with the agent's text, which is for clients. */
+/** Converts a rejection by the agent into a problem that shows the agent's message to clients. */
 async function shown<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

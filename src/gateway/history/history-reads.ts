@@ -68,7 +68,7 @@ interface HistoryReadsNeeds {
   readonly clock: Clock;
   /** Semaphore of reads of archives, with a limit for each owner. */
   readonly places: Shares;
-  /** Undefined where the gateway reads no archives. */
+  /** Undefined if the gateway reads no archives. */
   readonly archives: HistoryReader | undefined;
 }
 
@@ -89,7 +89,7 @@ export class HistoryReads {
 
   /**
    * Reads the events of the conversation that a request names, until the client disconnects. Falls
-   * back to the archive where the agent does not know the conversation.
+   * back to the archive if the agent does not know the conversation.
    */
   async ofOwn<R>(call: AgentCall, ways: Ways<R>): Promise<R> {
     const { lookup } = this.#needs;
@@ -129,7 +129,7 @@ export class HistoryReads {
 
   /**
    * Reads the archive of a conversation with a permit of its owner. The cached
-   * `status.archive.head` may be outdated: where its objects are deleted, the Conversation is read
+   * `status.archive.head` may be outdated: if its objects are deleted, the Conversation is read
    * once from the API server. A restored Conversation may name a head that does not exist: then the
    * newest head in the object store is used.
    */
@@ -222,7 +222,7 @@ export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
 const isNoHistory = (error: unknown): boolean =>
   error instanceof ProblemError && Object.hasOwn(details, error.code);
 
-/** Reads the archive at the head in the status; throws `gone` where the status has no head. */
+/** Reads the archive at the head in the status; throws `gone` if the status has no head. */
 async function readOnce<R>(
   archives: HistoryReader,
   { metadata, status }: Pick<Conversation | CachedConversation, 'metadata' | 'status'>,
@@ -236,7 +236,7 @@ async function readOnce<R>(
   return read(archives, { namespace, uid, head, files }, signal);
 }
 
-/** The conversation from the API server; throws 404 where the conversation is deleted. */
+/** The conversation from the API server; throws 404 if the conversation is deleted. */
 async function storedConversation(
   client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
@@ -272,7 +272,7 @@ interface ReadsNeeds {
   readonly clock: Clock;
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   readonly places: { readonly eventReads: Shares; readonly historyReads: Shares };
-  /** Undefined where the gateway reads no archives. */
+  /** Undefined if the gateway reads no archives. */
   readonly archives: HistoryReader | undefined;
   /** Maximum milliseconds until the first byte of an agent's response; 10,000 by default. */
   readonly firstByteMs: number | undefined;

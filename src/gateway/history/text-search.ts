@@ -74,14 +74,14 @@ const { get } = endpoints('conversations');
 
 /** Milliseconds after which a page ends, so that a client can show the results so far. */
 const pageMs = 500;
-/** Concurrent reads of archives: few at first, because a frequent text soon fills a page. */
+/** Concurrent reads of archives. A search begins with 2, as a frequent text soon fills a page. */
 const [minAtOnce, maxAtOnce] = [2, 16];
 
 /** The end of a page: in this conversation, all events from position `before` on are searched. */
 interface Place {
   readonly key: string;
   readonly id: string;
-  /** 0: all its events have been searched; Infinity: none has. */
+  /** 0: all its events have been searched; Infinity: none of them has been searched. */
   readonly before: number;
 }
 
@@ -142,7 +142,7 @@ export function textSearchRoute(needs: TextSearchNeeds): Route {
 interface PageSearch {
   /** All conversations of the owner, newest first. */
   readonly all: readonly CachedConversation[];
-  /** Index in `all` of the first conversation to search; -1 without one. */
+  /** Index in `all` of the first conversation to search; -1 if there is none. */
   readonly first: number;
   readonly from: Place | undefined;
   readonly query: TextQuery;
@@ -209,13 +209,13 @@ interface OneSearch {
   readonly query: TextQuery;
   /** Number of items at which the search ends. */
   readonly room: number;
-  /** Events from this position on are searched already; undefined for a new conversation. */
+  /** Events from this position on have been searched. Undefined if none has been searched. */
   readonly before: number | undefined;
   readonly isLate: () => boolean;
   readonly left: AbortSignal;
 }
 
-/** Searches at least a part of a conversation; ends at `room` items, or when `isLate` holds. */
+/** Searches at least a part of a conversation. Ends at `room` items, or when `isLate()` is true. */
 async function searchOne(
   history: HistoryReads,
   conversation: CachedConversation,
@@ -286,7 +286,7 @@ const hasAllEvents = (conversation: CachedConversation): boolean =>
   findCondition(conversation.status?.conditions, 'Archived')?.reason === 'Complete' ||
   (startStatusOf(conversation) === 'ERROR' && conversation.status?.archive === undefined);
 
-/** Whether an archive is unreadable or empty, so that the search continues with the others. */
+/** Whether the error means an unreadable or empty archive, which the search skips. */
 const isUnreadable = (error: unknown): boolean =>
   error instanceof ProblemError &&
   (error.code === 'archive-empty' ||

@@ -6,8 +6,8 @@ import { maxSecretBytes, secretName } from '../../resources/owner-settings.ts';
 import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 
 /**
- * A repository as owner/name, or with a path of groups. Segments of dots, and segments with a
- * leading dash, are rejected, because git would interpret them in another way.
+ * A repository as owner/name, or with a path of groups. Segments that are only dots, and segments
+ * with a leading dash, are rejected, because git would interpret them in another way.
  */
 export const repository = () =>
   z

@@ -15,10 +15,10 @@ declare module 'express-serve-static-core' {
   interface Locals {
     requestId: string;
     route?: Route;
-    /** Pattern of the path of the request; set even where no route has the method. */
+    /** Pattern of the path of the request; set even if no route has the method. */
     pattern?: string | undefined;
     principal?: Principal;
-    /** The chain of the API key behind the request's API key, browser session or session key. */
+    /** Chain of the request's API key, or of the API key of its browser session or session key. */
     chain?: KeyChain;
     /** Owner of the API key, or of the sandbox whose session key the request has. */
     owner?: string;
@@ -33,7 +33,7 @@ declare module 'express-serve-static-core' {
 
 /**
  * Result of a handler: the JSON or text to send, or the number of bytes that the handler has
- * already sent. `sent` means that these bytes do not count.
+ * already sent. `sent` means that the handler has sent bytes that do not count.
  */
 export type HandlerResult =
   | { readonly status?: number; readonly json: unknown }
@@ -42,7 +42,7 @@ export type HandlerResult =
   | { readonly sentBytes: number }
   | 'sent';
 
-/** Description of an endpoint, the source of the router and the OpenAPI document. */
+/** Description of an endpoint, from which the router and the OpenAPI document are created. */
 interface Description {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Path in the form of OpenAPI, such as /api/v1/sandboxes/{id}. */
@@ -51,7 +51,7 @@ interface Description {
   readonly tag: string;
   readonly summary: string;
   readonly responses: Readonly<Record<number, z.ZodType>>;
-  /** Problems of this endpoint, in addition to those of all endpoints of its kind. */
+  /** Problems of this endpoint, in addition to the `commonProblems` of the OpenAPI document. */
   readonly problems?: readonly ProblemCode[];
   /**
    * Scope that a key needs, or `any`: every key opens the route. By default `read` for GET, and
@@ -66,7 +66,7 @@ interface Description {
    * for stored bodies, do not apply to such a body.
    */
   readonly maxForwardedBytes?: number;
-  /** Media type of a success; JSON by default. */
+  /** Media type of a successful response; JSON by default. */
   readonly mediaType?:
     | 'text/html'
     | 'text/event-stream'
@@ -76,7 +76,7 @@ interface Description {
 }
 
 export interface Route extends Description {
-  /** `session`: the session key of the sandbox `{id}` also gives access to the route. */
+  /** `session`: an API key or the session key of the sandbox `{id}` gives access to the route. */
   readonly access: 'key' | 'session' | 'open';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
@@ -97,7 +97,7 @@ export function scopeOf({ access, method, scope }: Route): ApiKeyScope | undefin
 
 export interface RawCall {
   readonly principal: Principal | undefined;
-  /** The reader of the session keys in the response; undefined if and only if `principal` is. */
+  /** The API key whose session keys the response shows; undefined if and only if `principal` is. */
   readonly reader: Reader | undefined;
   readonly query: Readonly<Record<string, unknown>>;
   readonly request: Request;
@@ -106,7 +106,7 @@ export interface RawCall {
 
 export interface Call<P, Q, B, H> {
   readonly principal: Principal;
-  /** The reader of the session keys in the response. */
+  /** The API key whose session keys the response shows. */
   readonly reader: Reader;
   readonly owner: string;
   readonly params: P;
@@ -141,7 +141,7 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
         principal,
         reader,
         owner: principal.owner,
-        // Each value is undefined only where the route has no schema for it, as its type then says.
+        // A value is undefined only if it has no schema. In that case, its type is undefined too.
         params: valid.params as P,
         query: valid.query as Q,
         headers: valid.headers as H,
@@ -157,7 +157,7 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
 
 interface SessionRoute<P> extends Description {
   readonly params: z.ZodType<P>;
-  /** `owner` is undefined where the request has the sandbox's session key, and no API key. */
+  /** `owner` is undefined if the request has the sandbox's session key, and no API key. */
   readonly handle: (call: {
     readonly owner: string | undefined;
     readonly params: P;
@@ -174,7 +174,7 @@ const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
       { params: definition.params },
       { params: request.params, query, headers: {}, body: {} },
     );
-    // `params` is defined, because the schema is.
+    // `params` is defined, because its schema is defined.
     return definition.handle({ owner: principal?.owner, params: params as P, response });
   },
 });
@@ -183,8 +183,8 @@ type Definition<T> = Omit<T, 'method' | 'path' | 'operationId' | 'tag'>;
 
 /**
  * Functions that create the endpoints of one OpenAPI tag from a path, an `operationId` and a
- * definition. Endpoints of `getOpen` and `postOpen` need no API key; those of `getInSession` also
- * accept the session key of a sandbox.
+ * definition. Endpoints of `getOpen` and `postOpen` need no API key; those of `getInSession` need
+ * an API key or the session key of a sandbox.
  */
 export function endpoints(tag: string) {
   const of =
@@ -221,7 +221,7 @@ export function endpoints(tag: string) {
   };
 }
 
-/** The response of an endpoint without content. */
+/** The response of an endpoint that has nothing else to return. */
 export const successSchema = z.object({ success: z.literal(true) });
 export const success = { json: { success: true } } as const;
 
@@ -230,7 +230,7 @@ export type OwnCall = Pick<
   'owner' | 'params' | 'about'
 >;
 
-/** Records the name of the object for the audit log. Throws 404 where the object is undefined. */
+/** Records the name of the object for the audit log. Throws 404 if the object is undefined. */
 function found<T extends KubeObject>(
   what: 'conversation' | 'sandbox',
   object: T | undefined,

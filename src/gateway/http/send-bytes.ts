@@ -78,7 +78,7 @@ function tagOf(body: Buffer): string {
   return tag;
 }
 
-/** Sends a body that is the same for all requests; 304 where `If-None-Match` has its entity tag. */
+/** Sends a body that is the same for all requests; 304 if `If-None-Match` has its entity tag. */
 export function sendStatic(
   response: Response,
   headers: Readonly<Record<string, string>>,

@@ -42,7 +42,7 @@ export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().describe('The key itself. It is shown only now.'),
 });
 
-/** Null for an unreadable time, as kubectl may write it. Authentication treats it as past. */
+/** Null for an unreadable time, which `kubectl` may have stored. Such a key counts as expired. */
 const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 
@@ -255,7 +255,7 @@ const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly
     (key) => !ring.isOrphan(key),
   );
 
-/** The owner of the new key. Throws 403 where a user asks for another owner or the role admin. */
+/** The owner of the new key. Throws 403 if a user asks for another owner or the role admin. */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
   if (role !== 'admin' && wish.role === 'admin') throw onlyAdmin('make another one');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner)

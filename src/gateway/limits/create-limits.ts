@@ -88,7 +88,7 @@ interface FairClientOptions {
   readonly client: KubeClient;
   /** Owner of a call's request; undefined for the gateway's own calls, which never wait. */
   readonly owner: () => string | undefined;
-  /** Size of a stored conversation in bytes; 0 where that is unknown. */
+  /** Size of a stored conversation in bytes; 0 if the size is unknown. */
   readonly bytesOf: (conversationName: string) => number;
   readonly rateLimits: Pick<RateLimits, 'read' | 'written'>;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
@@ -96,7 +96,7 @@ interface FairClientOptions {
   readonly places: Shares;
 }
 
-/** Bytes of an object for which its call takes one more permit, because such calls last longer. */
+/** Object bytes for which a call takes one more permit, because large objects take longer. */
 const bytesPerPlace = 256 * 1024;
 /** Maximum permits of one call. */
 const maxPlaces = 6;
@@ -130,7 +130,7 @@ function fairClient({
             ? textLengthOf(call.object)
             : 0;
       if (!isWrite) rateLimits.read(owner, bytes);
-      // The size of a created object counts already, as the body of the request.
+      // The size of a created object is already counted as the size of the request body.
       else if (name !== undefined) {
         rateLimits.written(owner, bytes);
         scheduler.chargeBytes(owner, bytes);

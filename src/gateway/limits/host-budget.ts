@@ -11,12 +11,12 @@ import { writeOnStored } from '../lookup/stored.ts';
 /** Sizes of the token buckets: the maximum burst, which is also the number of requests an hour. */
 export interface HostBudgetSize {
   readonly perOwner: number;
-  /** Absent where no sandbox makes the requests. */
+  /** Absent if the requests do not come from sandboxes. */
   readonly perSandbox?: number;
 }
 
 const hourSeconds = 3_600;
-/** Maximum owners, and maximum sandboxes, whose requests are counted. */
+/** Maximum number of owners whose requests are counted, and maximum number of sandboxes. */
 const maxNames = 20_000;
 
 /**
@@ -42,7 +42,7 @@ export class HostBudget {
     this.#sandboxes = bucketsOf(perSandbox);
   }
 
-  /** Counts one request. Throws `ProblemError` (`rate-limited`) where none is left. */
+  /** Counts one request. Throws `ProblemError` (`rate-limited`) if the budget is used up. */
   take({ owner, sandbox }: Holder): void {
     if (sandbox !== undefined) check(this.#sandboxes.take(sandbox), 'The sandbox');
     check(this.#owners.take(owner), 'Your sandboxes together');
@@ -73,7 +73,7 @@ function usePresent(use: HourlyUse, nowMs: number): HourlyUse {
 }
 
 /**
- * The use after one more action; undefined above the maximum. The previous hour counts in
+ * The use after one more action; undefined if the maximum is reached. The previous hour counts in
  * proportion to its overlap with the last 60 minutes, so that two successive hours do not add up to
  * twice the maximum.
  */
@@ -109,8 +109,8 @@ export class HourlyLimit {
   }
 
   /**
-   * Counts one action. Resolves with false, and counts nothing, at the maximum of the hour. Rejects
-   * when the count can not be stored: the action must not happen then.
+   * Counts one action. Resolves with false, and counts nothing, if the hour already has the maximum
+   * number of actions. Rejects if the count can not be stored; then the action must not happen.
    */
   take(
     { metadata: { namespace, name, uid } }: Pick<CachedConversation, 'metadata'>,

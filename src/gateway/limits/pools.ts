@@ -4,13 +4,13 @@ import { ProblemError } from '../errors/problem-error.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 
 export interface PoolSize {
-  /** Maximum units in use at once. */
+  /** Maximum units in use at once, for example requests or bytes. */
   readonly total: number;
   /** Maximum units of one owner; a value below 1 is a fraction of the total. */
   readonly perOwner: number;
   /** Maximum units of one sandbox, or of one API key; absent: no limit. */
   readonly perSandbox?: number;
-  /** Maximum time in the queue, and maximum requests in the queue; absent where nothing waits. */
+  /** Maximum time and maximum number of requests in the queue. Absent: requests never wait. */
   readonly queue?: { readonly maxMs: number; readonly total: number; readonly perOwner: number };
 }
 
@@ -54,7 +54,7 @@ const pools = {
   requests: { what: 'requests', total: Infinity, perOwner: quarter },
   /** `createLimits` sets the total to three quarters of the total of `requests`. */
   writes: { what: 'writes', total: Infinity, perOwner: quarter },
-  /** Bytes of bodies. Until a body is stored, it takes some eight times its bytes in memory. */
+  /** Bytes of bodies. Until a body is stored, it takes about eight times its size in memory. */
   bodyBytes: {
     what: 'large requests',
     total: 32 * mebibyte,
@@ -62,7 +62,7 @@ const pools = {
     queue: queue(10_000, 1024, 256),
   },
   startStreams: { what: 'streams', total: 2000, perOwner: 250 },
-  /** Here `perSandbox` is the maximum of one API key. */
+  /** In this pool, `perSandbox` is the maximum of one API key. */
   liveStreams: {
     what: 'live streams',
     total: 2000,
@@ -80,7 +80,7 @@ const pools = {
     retryAfterSeconds: 2,
     queue: queue(20_000, 256, 32),
   },
-  // The total is below the number of connections, which leaves some for the gateway's own calls.
+  // The total is less than the number of connections, so some remain for the gateway's own calls.
   apiCalls: {
     what: 'calls to the API server',
     total: 12,
@@ -96,7 +96,7 @@ const pools = {
     perSandbox: 256,
     codes: connections,
   },
-  /** Requests without a key have no owner, so they have permits of their own. */
+  /** Requests without a key have no owner, so they have separate permits. */
   keylessAgentRequests: {
     what: 'requests and WebSockets to agents',
     total: 1250,
@@ -126,7 +126,7 @@ const pools = {
     perOwner: 16,
     queue: queue(5_000, 512, 128),
   },
-  /** Searches share the CPU. A client requests one page after the other. */
+  /** Searches use much CPU time. One per owner is enough, as clients request page after page. */
   textSearches: {
     what: 'searches',
     total: 2,

@@ -57,11 +57,11 @@ export interface Caches {
 
 /**
  * Caches of kinds that only the overview on the page /operate shows. The gateway is ready without
- * them: where RBAC forbids a kind, the overview says so, and everything else works.
+ * them: if RBAC forbids a kind, the overview says so, and everything else works.
  */
 export interface ServiceCaches {
   readonly pools: FreshCache<SandboxPool>;
-  /** Absent where the operator runs in this process, and no leader is elected. */
+  /** Absent if the operator runs in this process, and no leader is elected. */
   readonly leases?: FreshCache<Lease>;
 }
 

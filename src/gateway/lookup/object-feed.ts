@@ -89,8 +89,8 @@ export class ObjectFeed<T extends KubeObject> {
   }
 
   /**
-   * Waits at most `timeoutMs` until `holds` accepts the object in the cache. Resolves with the
-   * object; with undefined after the timeout, and where the object does not exist.
+   * Waits at most `timeoutMs` until `holds` accepts the object in the cache, or undefined if there
+   * is none. Resolves with what `holds` has accepted, or with undefined after the timeout.
    */
   settled(
     name: string,
@@ -106,7 +106,7 @@ export class ObjectFeed<T extends KubeObject> {
 
   /**
    * Waits at most 500 ms until the cache shows a written object or a newer version of it. Does not
-   * wait where the cache has no such object.
+   * wait if the cache has no such object.
    */
   async shows(written: T): Promise<void> {
     await this.settled(

@@ -89,8 +89,9 @@ export class ResourceLookup {
   }
 
   /**
-   * The sandbox in which a conversation was started. Where the cache lacks it, and the status does
-   * not report it as MISSING, the API server is asked: one cache may lag behind the other.
+   * The sandbox in which a conversation was started. If the cache lacks the sandbox, and the status
+   * does not report it as MISSING, the API server is asked: the cache of sandboxes may lag behind
+   * the cache of conversations.
    */
   async sandboxOf(conversation: CachedConversation): Promise<Sandbox | undefined> {
     const { sandboxName, sandboxStatus } = conversation.status ?? {};
@@ -139,7 +140,7 @@ export class ResourceLookup {
     return this.#here(this.#caches.apiKeys.store.list()).filter(isLive);
   }
 
-  /** Returns the same array, if it has several objects, until one of them changes. */
+  /** Returns the same array until one of its objects changes, unless it has only one object. */
   conversationsOf(owner: string): readonly CachedConversation[] {
     return this.#liveConversations.of(this.#conversationsBy('owner', owner));
   }
@@ -148,7 +149,7 @@ export class ResourceLookup {
     return this.#of(this.#caches.sandboxes, owner).filter(isLive);
   }
 
-  /** Returns the same array, if it has several objects, until one of them changes. */
+  /** Returns the same array until one of its objects changes, unless it has only one object. */
   quotas(): readonly ConversationQuota[] {
     return this.#quotas.of(this.#caches.quotas.store.list());
   }
@@ -195,7 +196,7 @@ export class ResourceLookup {
     return cache.store.byIndex('owner', inNamespace(this.#namespace, owner));
   }
 
-  /** The objects in this namespace, because a cache may span all namespaces. */
+  /** Selects the objects in this namespace, because a cache may span all namespaces. */
   #here<T extends KubeObject>(objects: readonly T[]): readonly T[] {
     return objects.filter(({ metadata }) => metadata.namespace === this.#namespace);
   }

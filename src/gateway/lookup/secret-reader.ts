@@ -65,8 +65,8 @@ export class SecretReader {
   }
 
   /**
-   * The value of a secret for some conversations in a sandbox; undefined where no such secret
-   * exists. Throws `secret-unreadable` where its master key is missing.
+   * The value of a secret for some conversations in a sandbox; undefined if no such secret exists.
+   * Throws `secret-unreadable` if its master key is missing.
    */
   async valueFor(
     sandbox: Sandbox,

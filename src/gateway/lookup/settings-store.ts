@@ -28,7 +28,7 @@ export class SettingsStore {
     this.#options = options;
   }
 
-  /** The cached settings of an owner; only the field `owner` where there are none. */
+  /** The cached settings of an owner; only the field `owner` if the owner has none. */
   of(owner: string): OwnerSettingsSpec {
     const { cache, namespace } = this.#options;
     return settingsOf(owner, cache.store.get(namespace, settingsNameOf(owner))) ?? { owner };

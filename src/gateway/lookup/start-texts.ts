@@ -24,7 +24,7 @@ interface Entry<V> {
 export class ByteCache<V> {
   readonly #maxOwnerBytes: number;
   readonly #all: LRUCache<string, Entry<V>>;
-  /** The keys of each owner. Every key is both here and in `#all`, or in neither. */
+  /** The keys of each owner. A key is either in both `#owners` and `#all`, or in neither. */
   readonly #owners = new Map<string, LRUCache<string, true>>();
 
   constructor({ maxBytes, maxOwnerBytes }: ByteCacheOptions) {
@@ -75,7 +75,7 @@ export class ByteCache<V> {
   }
 }
 
-/** The texts of a start that caches lack: those of the client, and the output of ended steps. */
+/** The texts of a start that caches omit: texts of the client, and the output of ended steps. */
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;
@@ -99,7 +99,7 @@ const keyOf = (
   { lacksSteps }: { readonly lacksSteps: boolean },
 ): string => `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 
-/** The memory of the texts in bytes: a character takes at most two. */
+/** The memory of the texts in bytes: a character takes at most two bytes. */
 const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): number => {
   const said =
     message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
@@ -108,8 +108,8 @@ const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): numb
 };
 
 /**
- * The texts of starts, read from the API server where they are not in memory. One owner can use up
- * neither the memory nor the connections.
+ * The texts of starts, read from the API server if they are not in memory. One owner can't use up
+ * the memory or the connections.
  */
 export class StartTextReader {
   readonly #client: KubeClient;
@@ -122,7 +122,7 @@ export class StartTextReader {
     this.#places = places;
   }
 
-  /** The texts; undefined for a deleted conversation. Throws errors of a read, and `overloaded`. */
+  /** The texts; undefined: the conversation is deleted. Throws `overloaded` and read errors. */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);

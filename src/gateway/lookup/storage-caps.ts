@@ -79,7 +79,7 @@ export class StorageCaps {
     return this.#ledger.all;
   }
 
-  /** Bytes of a conversation; 0 where the cache does not show the conversation. */
+  /** Bytes of a conversation; 0 if the cache does not show the conversation. */
   bytesOf(conversationName: string): number {
     const { caches, namespace } = this.#options;
     return caches.conversations.store.get(namespace, conversationName)?.storedBytes ?? 0;
@@ -91,8 +91,9 @@ export class StorageCaps {
   }
 
   /**
-   * Runs a write, and counts `growth` until the write ends. The write waits until the cache shows
-   * its object, which is counted from then on. Throws before the write where a limit has no room.
+   * Runs a write, and counts `growth` until the write ends. `write` must wait until the cache shows
+   * its object, because the cached object counts from then on. Throws before the write if `growth`
+   * would exceed a limit.
    */
   async during<T>(owner: string, growth: Partial<Totals>, write: () => Promise<T>): Promise<T> {
     const exceeded = this.#ledger.exceeded(this.#caps.of(this.#options.quotas()), owner, growth);
@@ -129,7 +130,7 @@ export class StorageCaps {
     this.#ledger.putSandbox({
       uid: metadata.uid,
       owner: spec.owner,
-      // A sandbox that the operator has rejected for one of these limits never gets a volume.
+      // A sandbox that the operator has rejected for a limit gets no volume, so it does not count.
       counts: metadata.deletionTimestamp === undefined && !isCapExceeded(failure),
       madeFor: madeForReferenceOf(sandbox)?.uid,
     });

@@ -10,7 +10,7 @@ import type { ObjectFeed } from './object-feed.ts';
 
 /**
  * Reads a conversation and its sandbox from the API server, because the cache may lag behind a
- * change by another replica. Throws 404 where the conversation is deleted.
+ * change by another replica. Throws 404 if the conversation is deleted.
  */
 export async function storedWithSandbox(
   client: KubeClient,

@@ -22,7 +22,7 @@ import { startTaskList, startTaskPage, startTaskSchema } from '../presenters/sta
 
 /** The examples of one operation, as a client sends and gets them. */
 interface OperationExamples {
-  /** Absent where the operation has no body. */
+  /** Absent if the operation has no body. */
   readonly body?: unknown;
   /** Response bodies by HTTP status, for each success that has content. */
   readonly answers: Readonly<Record<number, unknown>>;
@@ -71,7 +71,7 @@ const refTo = (name: string): string => `#/components/schemas/${name}`;
 
 const clean = ({ $schema: _schema, $id: _id, ...schema }: JsonSchema): JsonSchema => schema;
 
-/** Responses may get further fields in later versions, so additional ones stay unspecified. */
+/** Later versions may add fields to responses, so additional properties stay unspecified. */
 const openAnswers = ({ jsonSchema }: { jsonSchema: Record<string, unknown> }): void => {
   if (jsonSchema['additionalProperties'] === false) delete jsonSchema['additionalProperties'];
 };
@@ -100,7 +100,7 @@ const names = new Map<z.ZodType, string>(
   Object.entries({ ...answers, ...requests }).map(([name, schema]) => [schema, name]),
 );
 
-/** A reference where the schema has a name, else the schema itself. */
+/** A reference if the schema has a name, else the schema itself. */
 export function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const name = names.get(schema);
   if (name !== undefined) return { $ref: refTo(name) };

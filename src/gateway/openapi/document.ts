@@ -125,7 +125,7 @@ const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
   // The head of a request may be valid HTTP but have, for example, a query that is not UTF-8.
   'malformed-request',
-  // Every endpoint also rejects unknown parameters and fields with this problem.
+  // Every endpoint that needs a key rejects unknown parameters and fields with this problem.
   ...when(route.access !== 'open', 'invalid-request'),
   ...when(route.deprecated === true, 'legacy-api-removed'),
   ...when(route.access === 'key' && route.method !== 'get', ...bodyProblems),

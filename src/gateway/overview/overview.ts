@@ -83,7 +83,7 @@ const byUse = (one: OwnerUse, other: OwnerUse): number =>
   other.conversations - one.conversations ||
   (one.owner < other.owner ? -1 : 1);
 
-/** The use of all owners, and of each one, counted in one pass over the caches. */
+/** Counts the objects of each owner, and of all owners, in one pass over the caches. */
 function usesOf({ lookup, caps }: UseSources): Uses {
   const all = noCounts();
   const owners = new Map<string, Counts>();

@@ -37,7 +37,7 @@ export function listed<T extends KubeObject, R extends { readonly name: string }
   return { total: records.length, items: records.slice(0, maxItems) };
 }
 
-/** A condition as a boolean: null where it is absent or unknown. */
+/** A condition as a boolean: null if it is absent or unknown. */
 const verdict = (condition: Condition | undefined) => ({
   is: condition?.status === 'True' ? true : condition?.status === 'False' ? false : null,
   reason: condition === undefined ? null : shortText(condition.reason),
@@ -99,7 +99,7 @@ export function presentCache<T extends KubeObject>(
 
 type QueueLookup = Pick<ResourceLookup, 'everyHolding'>;
 
-/** Whether a sandbox may wait for a slot, as far as the sandbox alone shows. */
+/** Whether a sandbox may wait for a slot, judged without its conversations. */
 const mayWait = (sandbox: Sandbox): boolean =>
   sandbox.spec.owner !== '' && !slotTaken(sandbox) && usesSlot(sandbox);
 

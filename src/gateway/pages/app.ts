@@ -25,7 +25,7 @@ interface WebFiles {
   readonly parts: ReadonlyMap<string, WebScript>;
 }
 
-/** Returns the built files; undefined where the pages were not built. */
+/** Returns the built files; undefined if the pages were not built. */
 type WebFilesReader = () => WebFiles | undefined;
 
 /** Reads the files that `build.ts` builds from `src/web` at the first call, and caches them. */
@@ -79,7 +79,7 @@ const addresses = [
   { path: '/operate', operationId: 'operatePage', summary: 'The page of the state of the service' },
 ] as const;
 
-/** The icon of the pages. Browsers show it at 16 px as well. */
+/** The icon of the pages. Its smallest size in browsers is 16 px. */
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1d5fc2"/><path d="M8 9h16v11H15l-5 4v-4H8z" fill="#ffffff"/></svg>';
 
@@ -122,7 +122,7 @@ const policyOf = (files: WebFiles): string =>
       .map(({ integrity }) => `'${integrity}'`)
       .join(' ')}`,
     `style-src ${hashOf(files.style)}`,
-    // The Trusted Types policy also limits the URLs of workers.
+    // The Trusted Types policy limits the URLs of workers further.
     "worker-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data: blob:",
@@ -145,7 +145,7 @@ function partsText({ parts }: WebFiles): string {
   return escapeHtml(JSON.stringify(Object.fromEntries(files)));
 }
 
-/** The HTML document. The script shows links to the web UI where `data-has-ui` is set. */
+/** The HTML document. The script links to the web UI if the attribute `data-has-ui` is set. */
 const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): string =>
   [
     '<!doctype html>',
@@ -168,13 +168,13 @@ const { getOpen } = endpoints('pages');
 
 export interface AppOptions {
   readonly files: WebFilesReader;
-  /** Whether the official web UI is available too. */
+  /** Whether the service also serves the official web UI. */
   readonly hasUi: boolean;
   readonly isSignedIn: (request: Request) => boolean;
 }
 
 /**
- * The pages of the app. The documents contain nothing that needs a key; a browser without a session
+ * The pages of the app. The HTML document contains no data of an owner. A browser without a session
  * is redirected to the sign-in.
  */
 export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Route[] {
@@ -201,7 +201,7 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
   );
 }
 
-/** The scripts of the app. The OpenAPI document omits them: only the pages know their names. */
+/** The scripts of the app. The OpenAPI document omits them, because their names contain hashes. */
 export const appScript = (files: WebFilesReader): Route =>
   getOpen(`${scriptFolder}/{file}`, 'pageScript', {
     summary: 'A script of the pages, whose name has its hash; their icon and manifest',

@@ -105,8 +105,8 @@ function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
 }
 
 /**
- * Serves the OpenAPI document of all routes, including these two, and a page that shows the
- * document. The first request generates it.
+ * Creates the routes of the OpenAPI document, and of a page that shows it. The document contains
+ * these two routes too. The first request generates the document.
  */
 export function openApiRoutes(
   routes: readonly Route[],

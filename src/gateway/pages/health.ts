@@ -5,7 +5,7 @@ const { getOpen } = endpoints('health');
 
 const statusSchema = z.object({ status: z.enum(['ok', 'unavailable']) });
 
-/** Newest version of the agent server whose API the gateway follows; clients expect it here. */
+/** Newest supported version of the API of the agent server. Clients read it as `version`. */
 const compatibleVersion = '1.49.1';
 
 const serverInfoSchema = z.object({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Response, Request } from 'express';
 import { sendBytes } from '../http/send-bytes.ts';
 
-/** Maximum length of a path to return to after the sign-in; a longer one is not kept. */
+/** Maximum length of a path to return to after the sign-in; a longer path is dropped. */
 export const maxPathLength = 2048;
 
 /**
@@ -73,7 +73,9 @@ button { font: inherit; }
 export const hashOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** The Content-Security-Policy forbids scripts, frames, other origins, and other styles. */
+/**
+ * The Content-Security-Policy forbids scripts, frames, other origins, and styles except `styles`.
+ */
 const policyOf = ({ hasForm }: Page): string =>
   [
     "default-src 'none'",

@@ -20,7 +20,7 @@ interface UiFiles {
   readonly document: Buffer;
   /** Hashes of the document's inline scripts, as sources of a content security policy. */
   readonly scriptHashes: readonly string[];
-  /** The file at a URL path; undefined where the folder had no such file at the start. */
+  /** The file at a URL path; undefined if the folder had no such file when the process started. */
   readonly find: (path: string) => UiFile | undefined;
 }
 
@@ -63,7 +63,7 @@ const hashesIn = (html: string): readonly string[] =>
     hashOf(script),
   );
 
-/** Lists the web UI's files, each read once on demand; undefined where the folder has none. */
+/** Lists the web UI's files. Each is read once on demand. Undefined if the folder has none. */
 export function uiFilesOf(directory: string | undefined): UiFiles | undefined {
   if (directory === undefined || !existsSync(join(directory, documentName))) return undefined;
   const files = new Map<string, UiFile>();
@@ -81,7 +81,7 @@ export function uiFilesOf(directory: string | undefined): UiFiles | undefined {
 }
 
 export interface UiOptions {
-  /** Undefined where this service serves no web UI. */
+  /** Undefined if this service serves no web UI. */
   readonly files: UiFiles | undefined;
   /** URL of the service, without a slash at the end. */
   readonly publicUrl: () => string;
@@ -96,7 +96,7 @@ const plainHost = /^[a-z0-9.-]+(?::\d{1,5})?$/i;
  * The Content-Security-Policy permits other hosts only for connections to sandboxes. Agents may
  * have paths of this origin, so 'self' would permit their scripts: scripts and styles are only
  * permitted below `/assets/`. A source without a scheme has the scheme of the page. The sources
- * name the host of the request and the public host, because a proxy may replace the former.
+ * name the host of the request and the public host, because a proxy may replace the former host.
  */
 function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): string {
   const hosts = new Set([headers.host ?? '', new URL(options.publicUrl()).host]);

@@ -38,7 +38,7 @@ interface Search<T> extends Omit<PageRequest<T>, 'after'> {
   readonly page_id?: string | undefined;
 }
 
-/** A page of a search with the cursor of the next one. */
+/** A page of a search, with the cursor of the next page. */
 export function searchPage<T>(
   sorted: readonly Placed<T>[],
   { order, page_id, ...request }: Search<T>,
@@ -63,7 +63,7 @@ export interface PageRequest<T> {
   readonly limit: number;
   /** The last position of the previous page. The item at that position may have been deleted. */
   readonly after?: Position | undefined;
-  /** Absent where every item matches. */
+  /** Absent if every item matches. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
 

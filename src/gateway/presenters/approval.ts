@@ -47,7 +47,7 @@ export const approvalPage = pageSchema(approvalSchema);
 export type ApprovalRecord = z.output<typeof approvalSchema>;
 export type WholeApprovalRecord = z.output<typeof wholeApprovalSchema>;
 
-/** The question of the agent that waits for an answer; null without one. */
+/** The question of the agent that waits for an answer; null if there is none. */
 export function presentApproval(
   conversation: CachedConversation,
   sandboxStatus: SandboxStatus,
@@ -56,7 +56,7 @@ export function presentApproval(
   return pending === undefined ? null : recordOf(conversation, pending, sandboxStatus);
 }
 
-/** The open question with its whole text. Caches shorten the text: read the conversation anew. */
+/** The open question with its whole text. Caches shorten `approval`, so it must not be cached. */
 export const presentWholeApproval = (
   conversation: CachedConversation,
   approval: Approval,
@@ -100,7 +100,7 @@ export const lostAnswerSchema = z.object({
   time: timestampSchema,
 });
 
-/** The last answer, if it had no effect and the next run has not begun; else null. */
+/** The last answer to the agent, if it had no effect and the next run has not begun; else null. */
 export function presentLostAnswer({
   status,
 }: Pick<CachedConversation, 'status'>): z.output<typeof lostAnswerSchema> | null {

@@ -7,7 +7,7 @@ import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Reader } from '../auth/session-keys.ts';
 
-/** A conversation with the related objects of the caches. */
+/** A conversation with its related objects from the caches. */
 export const sourcesOf = (
   lookup: ResourceLookup,
   conversation: CachedConversation,
@@ -19,7 +19,7 @@ export const sourcesOf = (
   children: lookup.children(conversation),
 });
 
-/** The texts of a start. Throws a problem where the conversation does not exist. */
+/** The texts of a start. Throws a problem if the conversation does not exist. */
 export async function startTextsOf(
   startTexts: StartTextReader,
   conversation: CachedConversation,
@@ -43,8 +43,8 @@ export const conversationRecord = (
 ) => presentConversation(sourcesOf(lookup, conversation, sandbox), exposure, reader);
 
 /**
- * The record of a conversation for a client that polls it. A client stops polling at MISSING, so a
- * lagging cache must not cause that status.
+ * The record of a conversation for a client that polls it. Clients stop polling if the sandbox is
+ * MISSING, so the API server is asked for a sandbox that the cache lacks.
  */
 export async function freshRecord(
   needs: { readonly lookup: ResourceLookup; readonly exposure: Exposure },

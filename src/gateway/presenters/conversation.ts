@@ -159,13 +159,13 @@ export type ConversationRecord = z.output<typeof conversationSchema>;
 
 export interface ConversationSources {
   readonly conversation: CachedConversation;
-  /** The sandbox that `status.sandboxName` names; undefined without one. */
+  /** The sandbox that `status.sandboxName` names; undefined if there is none. */
   readonly sandbox: Sandbox | undefined;
   readonly parent: CachedConversation | undefined;
   readonly children: readonly CachedConversation[];
 }
 
-/** The sandbox of a conversation for clients, even before it exists or after a failed start. */
+/** The sandbox of a conversation for clients, even before its creation or after a failed start. */
 export function sandboxViewOf(
   conversation: Pick<CachedConversation, 'spec' | 'status'>,
   sandbox: Sandbox | undefined,
@@ -179,14 +179,14 @@ export function sandboxViewOf(
       message: status?.start?.error ?? '',
     };
   if (sandbox !== undefined && sandbox.spec.owner === spec.owner) return viewOfSandbox(sandbox);
-  // The cache of conversations may be ahead of the cache of sandboxes, and a client stops polling
-  // at MISSING.
+  // The cache of conversations may be ahead of the cache of sandboxes, and clients stop polling if
+  // a sandbox is MISSING.
   if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')
     return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
   return viewOfSandbox(undefined);
 }
 
-/** The title of a conversation: the owner's, else the agent's, else its first words. */
+/** The title that the owner has set, else the title from the agent, else the first words. */
 export function titleOf({ spec, status, firstWords }: CachedConversation): string {
   const given = spec.title ?? status?.title;
   if (given !== undefined && given !== '') return given;
@@ -201,11 +201,11 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
-/** Name of the agent; null for an unnamed ACP agent, whose `agentTitle` is that of a bridge. */
+/** Name of the agent; null for an unnamed ACP agent, whose `agentTitle` names a bridge. */
 const agentNameOf = ({ agentKind, agentName, agentTitle }: Partial<SandboxState> = {}) =>
   agentName ?? (agentKind === 'acp' ? null : (agentTitle ?? null));
 
-/** The record of a conversation. Without a reader, the record has no session key. */
+/** The record of a conversation. Without `reader`, the record has no session key. */
 export function presentConversation(
   sources: ConversationSources,
   exposure: Exposure,
@@ -270,7 +270,7 @@ export function executionStatusOf(conversation: CachedConversation, phase: Sandb
   }
   if (phase !== 'PAUSED') return null;
   if (pendingApproval(conversation) !== undefined) return 'waiting_for_confirmation';
-  // An interruption in progress counts too: the sandbox is PAUSED before its agent has stopped.
+  // This includes an interruption in progress: the sandbox is PAUSED before its agent stops.
   const { interruption, executionStatus } = status ?? {};
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running'
     ? 'paused'

@@ -10,7 +10,7 @@ export interface AgentAccess {
   /** An absolute URL without a slash at its end. */
   readonly agentUrl: string;
   readonly port: number;
-  /** The session key of the reader for this sandbox. */
+  /** The session key that the API key `reader` has for this sandbox. */
   readonly sessionKeyFor: (reader: Reader) => string | undefined;
 }
 
@@ -60,7 +60,7 @@ export const sandboxList = z.array(sandboxSchema.nullable());
 export const sandboxPage = pageSchema(sandboxSchema);
 export type SandboxRecord = z.output<typeof sandboxSchema>;
 
-/** The record of a sandbox. Without a reader, the record has no session key. */
+/** The record of a sandbox. Without `reader`, the record has no session key. */
 export function presentSandbox(
   sandbox: Sandbox,
   exposure: Exposure,

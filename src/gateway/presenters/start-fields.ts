@@ -190,7 +190,7 @@ export function specFieldsOf(request: {
   return spec;
 }
 
-/** The request of a start as responses repeat it: with defaults, without ignored fields. */
+/** The start request as responses show it: with default values, without ignored fields. */
 export const shownStartSchema = z.object({
   conversation_id: nullableText,
   initial_message: shownMessageSchema.nullable(),

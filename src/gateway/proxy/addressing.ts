@@ -9,7 +9,7 @@ export interface ProxyAddress {
   readonly sandbox: string;
   /** The path for the agent, with the query, exactly as the client has sent it. */
   readonly path: string;
-  /** The client's path before `path`: empty where the sandbox has an origin of its own. */
+  /** The part of the client's path before `path`; empty if the origin identifies the sandbox. */
   readonly prefix: string;
 }
 
@@ -45,7 +45,7 @@ const portLabel = agentPortName.toLowerCase().replaceAll('_', '-');
 /**
  * Host names for the agents of sandboxes, in the form
  * `https://{sandbox}-{port}.agents.example.com`. Sandbox and port are in the first DNS label, so
- * that one wildcard covers all host names.
+ * that one wildcard DNS record and one wildcard certificate cover all host names.
  */
 export class HostTemplate {
   /** A Content-Security-Policy source that matches all origins of the template. */
@@ -55,7 +55,7 @@ export class HostTemplate {
   readonly #hostStart: string;
   readonly #hostEnd: string;
 
-  /** Throws where the template has another form. */
+  /** Throws if the template does not match `shape`. */
   constructor(template: string) {
     const [, scheme, before, between, after, domain, port = ''] = shape.exec(template) ?? [];
     if (
@@ -76,7 +76,7 @@ export class HostTemplate {
     this.#end = port;
   }
 
-  /** The origin of a sandbox; undefined where the sandbox's name does not fit into a DNS label. */
+  /** The origin of a sandbox; undefined if the sandbox's name does not fit into a DNS label. */
   urlOf(sandbox: string): string | undefined {
     const host = `${this.#hostStart}${sandbox}${this.#hostEnd}`;
     return !sandboxLabel.test(sandbox) || host.indexOf('.') > maxLabelLength
@@ -95,15 +95,15 @@ export class HostTemplate {
 
 interface Origins {
   urlOf(sandbox: string): string | undefined;
-  /** A Content-Security-Policy source that matches all these origins. */
+  /** A Content-Security-Policy source that matches all origins that `urlOf` returns. */
   readonly source: string;
 }
 
 /** Origins with an IP address for each sandbox, so that a connection identifies its sandbox. */
 export interface AddressOrigins extends Origins {
-  /** The sandbox to whose address the client has connected. */
+  /** The sandbox whose IP address the client has connected to. */
   match(socket: Socket): string | undefined;
-  /** The sandbox that has this host and port. */
+  /** The sandbox whose origin has this host and port. */
   named(host: string): string | undefined;
 }
 

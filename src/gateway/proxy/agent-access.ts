@@ -39,7 +39,7 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
   readonly limits: ForwardingLimits;
-  /** Semaphores of requests and WebSockets with a key, and of those without one. */
+  /** Semaphores: `keyed` for requests and WebSockets with a session key, `keyless` for others. */
   readonly places: Pick<UpstreamsOptions, 'keyed' | 'keyless' | 'connections'>;
   readonly connections: Connections;
   /** Limits the bytes that clients and agents have not read yet. */
@@ -47,15 +47,15 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly scheduler: FairScheduler;
   readonly clientAddress: ClientAddress;
   /**
-   * Counts a request without a valid key. After too many from the address, throws the problem that
-   * replaces the response.
+   * Counts a request without a valid key. After too many such requests from the address, throws the
+   * problem that the client gets instead.
    */
   readonly failedKey: (address: string) => void;
 }
 
 /** Maximum wait of a request until the caches show a new key or a new sandbox. */
 const maxCacheWaitMs = 1000;
-/** Form of every session key. A request with a key of another form does not wait. */
+/** Form of every session key. The gateway does not wait for a key of another form. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
 
 const notRunning = (phase: string, retryAfterSeconds: number) =>
@@ -77,7 +77,7 @@ export class AgentAccess {
   readonly #origins: LoopbackOrigins | undefined;
   readonly #sessions: OpenSessions;
 
-  /** Throws where `urlTemplate` has an invalid form. */
+  /** Throws if `urlTemplate` has an invalid form. */
   constructor(options: AgentAccessOptions) {
     const { loopbackOrigins, urlTemplate, keys, ring, clock, logger, limits, places } = options;
     const { sandboxes, namespace, publicUrl, port, accept, feed } = options;
@@ -99,8 +99,8 @@ export class AgentAccess {
   }
 
   /**
-   * The owner of a sandbox, and the chain of API keys behind its session key. Undefined unless the
-   * headers contain that session key and the sandbox is RUNNING.
+   * The owner of a sandbox, and the chain of the API key to which the session key in `headers`
+   * belongs. Undefined unless this session key opens the sandbox and the sandbox is RUNNING.
    */
   opensSession(
     name: string,
@@ -136,8 +136,8 @@ export class AgentAccess {
   }
 
   /**
-   * The upstream for a request with these keys. Throws where the sandbox does not run, or the keys
-   * do not open it. A missing sandbox and a sandbox that the keys do not open get the same response
+   * The upstream for a request with these keys. Throws if the sandbox does not run, or the keys do
+   * not open it. A missing sandbox and a sandbox that the keys do not open get the same response
    * after the same time, so that no response discloses whether a sandbox exists.
    */
   async upstreamFor(
@@ -174,8 +174,8 @@ export class AgentAccess {
 
   /**
    * Registers a request or a WebSocket under its session keys, and returns a function that ends the
-   * registration. `end` is called when one of the keys stops opening the sandbox. Undefined unless
-   * there are keys, and all of them open the sandbox now.
+   * registration. `end` is called when one of the keys stops opening the sandbox. Returns undefined
+   * unless there are keys, and all of them open the sandbox now.
    */
   register(
     { sandbox: name }: ProxyAddress,
@@ -224,7 +224,7 @@ export class AgentAccess {
   }
 
   /**
-   * The upstream of a sandbox that is RUNNING; undefined for an unknown sandbox, and for STARTING.
+   * The upstream of a sandbox that is RUNNING; undefined if the sandbox is unknown or STARTING.
    * Throws for any other phase.
    */
   #runningUpstream(sandbox: Sandbox | undefined): AgentUpstream | undefined {
@@ -243,7 +243,7 @@ interface Session {
   readonly key: string;
   readonly endings: Set<() => void>;
   readonly unsubscribe: () => void;
-  /** Ends the subscription to the API keys behind the session key. */
+  /** Ends the subscription to changes of the API key of the session key, and of its issuers. */
   unfollow: () => void;
 }
 
@@ -257,8 +257,8 @@ interface OpenSessionsOptions {
 /**
  * Ends the requests and WebSockets of a session key as soon as the key stops opening the sandbox:
  * after a rotation, and when its API key, or an issuer of that API key, is deleted, disabled or
- * expired. A change of an API key or a sandbox is only checked against its own sessions, so that
- * one owner's changes cost nothing for the sessions of others.
+ * expired. A change of an API key or a sandbox only causes checks of the sessions that use it, so
+ * that the changes of one owner cost nothing for the sessions of other owners.
  */
 export class OpenSessions {
   readonly #options: OpenSessionsOptions;
@@ -274,9 +274,9 @@ export class OpenSessions {
   }
 
   /**
-   * Registers a request or a WebSocket, and returns a function that the caller calls at its end.
-   * `end` is called when one of the keys stops opening the sandbox. Undefined unless all keys open
-   * the sandbox now.
+   * Registers a request or a WebSocket. The caller calls the returned function at the end of
+   * either. `end` is called when one of the keys stops opening the sandbox. Returns undefined
+   * unless all keys open the sandbox now.
    */
   begin(sandbox: Sandbox, keys: readonly string[], end: () => void): (() => void) | undefined {
     const sessions = keys.map((key) => this.#sessionOf(sandbox, key));

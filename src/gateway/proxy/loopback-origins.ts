@@ -48,7 +48,10 @@ function candidate(text: string): string {
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
   readonly #byAddress = new Map<string, Listener>();
-  /** A connection keeps its listener, even of a deleted sandbox, and never reaches the service. */
+  /**
+   * Listeners by connection. A connection keeps its listener after the deletion of its sandbox, so
+   * that the gateway never treats it as a connection to the service itself.
+   */
   readonly #bySocket = new WeakMap<Socket, Listener>();
   readonly #bySandbox = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();
@@ -101,7 +104,7 @@ export class LoopbackOrigins implements AddressOrigins {
       : undefined;
   }
 
-  /** The policy syntax has no address ranges, so only the port limits this source. */
+  /** A Content-Security-Policy has no address ranges, so only the port limits this source. */
   get source(): string {
     return `http://*:${this.#options.port()}`;
   }

@@ -31,7 +31,7 @@ interface Forwarding {
   readonly hidesLocations?: boolean;
 }
 
-/** The request headers for an agent, and the facts that determine its response headers. */
+/** The request headers for an agent, and the facts from which the response headers are derived. */
 export function forwardingOf(
   { addressing, clientAddress }: Pick<AgentAccess, 'addressing' | 'clientAddress'>,
   request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>,
@@ -88,12 +88,12 @@ export async function proxyHttp(
     if (response.destroyed) return;
     const over = access.register(address, keys, () => response.destroy());
     if (over !== undefined) response.once('close', over);
-    // On an open path, the key may be that of another sandbox, which this agent must not see.
+    // On an open path, clients may send the key of another sandbox. This agent must not see it.
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
-    // The connection of a contained request already counts for its sender.
+    // The connection of a contained request already counts for the client of the outer request.
     if (hasKey && !isContained) connections.attribute(request.socket, { owner: agent.owner });
-    // Otherwise a client without a key could hold a permit for as long as it sends a body.
+    // Without this check, a client without a key could hold a permit as long as it sends a body.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));
@@ -123,7 +123,7 @@ export async function proxyHttp(
     });
   } catch (error) {
     const problem = access.problemOf(error, request);
-    // The sender has signed in, and would take a 401 for the end of its session.
+    // The client has signed in, and would interpret a 401 as the end of its browser session.
     onProblem(isContained && problem.code === 'unauthorized' ? notOpened() : problem);
   }
 }
@@ -135,7 +135,7 @@ function measure(
 ): void {
   const beganMs = clock.monotonic();
   response.once('close', () => {
-    // A client that disconnected before its response has no status.
+    // If the client has disconnected before its response, there is no status.
     const status = response.headersSent ? response.statusCode : 0;
     metrics.httpRequests.inc({
       method: request.method ?? '',

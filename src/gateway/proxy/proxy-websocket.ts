@@ -69,7 +69,7 @@ export async function proxyWebSocket(
     refuseUnsafe(request, address.path);
     const handshake = readHandshake(request);
     const keys = keysOfHandshake(request, address.path);
-    // Without a key in its handshake, a WebSocket must send one in its first message.
+    // Without a key in its handshake, a WebSocket must send a key in its first message.
     const hasKey = keys.length > 0;
     const agent = await access.upstreamFor(address, { keys, isOpenToAll: !hasKey });
     if (socket.destroyed) return;

@@ -18,7 +18,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 export const unauthorized = () =>
   new ProblemError('unauthorized', 'The session key is missing or not valid.');
 
-/** The problem of a request inside another request's body that has no valid session key. */
+/** The problem of a request without a valid session key in the body of another request. */
 export const notOpened = () =>
   new ProblemError('forbidden', 'The session key in the request is missing or not valid.');
 
@@ -43,8 +43,8 @@ export function agentProblem({ fault, cause }: UpstreamError): ProblemError {
 }
 
 /**
- * Addresses that no pod has: unspecified, multicast and link-local addresses, and others of the
- * metadata services of clouds.
+ * Addresses that no pod has: unspecified, multicast and link-local addresses, and further addresses
+ * of cloud metadata services.
  */
 const reserved = new BlockList();
 reserved.addSubnet('0.0.0.0', 8, 'ipv4');
@@ -99,7 +99,7 @@ export interface UpstreamsOptions {
   readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
   readonly limits: ForwardingLimits;
   readonly connections: number;
-  /** Semaphores of requests and WebSockets with a key, and of those without one. */
+  /** Semaphores: `keyed` for requests and WebSockets with a session key, `keyless` for others. */
   readonly keyed: Shares;
   readonly keyless: Shares;
   readonly clock: Clock;
@@ -149,9 +149,9 @@ export class Upstreams {
   }
 
   /**
-   * Counts a request or a WebSocket, and returns a function that the caller calls at its end.
-   * Throws where no permit is free. Requests without a key have permits of their own, so that
-   * clients that only know a URL can not use up the permits of owners.
+   * Counts a request or a WebSocket. The caller calls the returned function at the end of either.
+   * Throws if no permit is free. Requests without a key have separate permits, so that clients that
+   * only know a URL can not use up the permits of owners.
    */
   begin(
     { upstream, owner, identity }: AgentUpstream,

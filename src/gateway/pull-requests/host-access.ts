@@ -13,9 +13,9 @@ export interface HostAccessesOptions {
   readonly clock: Clock;
   readonly credentials: GitCredentials;
   readonly templates: Cache<SandboxTemplate>;
-  /** The API of a provider; undefined where the gateway can open no pull requests. */
+  /** The API of a provider; undefined if the gateway can open no pull requests. */
   readonly apiOf: (provider: string) => HostApi | undefined;
-  /** The provider of conversations that name none. */
+  /** The provider of conversations whose `repository` names no provider. */
   readonly defaultProvider: string | undefined;
 }
 
@@ -23,19 +23,19 @@ export interface PullRequestCall {
   readonly conversation: CachedConversation;
   /** Origin of the request, for the audit log. */
   readonly by: 'client' | 'agent' | 'gateway';
-  /** Aborts the call. Absent where the call must be completed: the host may have acted already. */
+  /** Aborts the call. Absent if the call must be completed: the host may have acted already. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The access of a conversation to its repository, whose policy allows pull requests. */
+/** The access of a conversation to a repository whose policy allows pull requests. */
 export interface HostAccess {
   readonly api: HostApi;
   /** Provider and repository under which pull requests are recorded, even after a rename. */
   readonly place: RecordedPlace;
   /**
-   * Asks the host for the current name of the repository, because hosts redirect no write to an old
-   * name. Every request about a pull request uses the returned `target`. Throws where the policy
-   * for the current name allows no pull requests.
+   * Asks the host for the current name of the repository, because hosts do not redirect a write
+   * that uses an old name. Every request about a pull request uses the returned `target`. Throws if
+   * the policy for the current name allows no pull requests.
    */
   readonly present: () => Promise<PresentRepository>;
   readonly refused: GitCredential['refused'];
@@ -52,7 +52,7 @@ export interface PresentRepository {
 /** Maximum time for all requests to a host in one call. */
 const callMs = 30_000;
 
-/** Requests an hour. GitHub allows 5000 for a token, so some remain for the token's owner. */
+/** Requests per hour. GitHub allows 5000 for a token, so some remain for the token's owner. */
 export const hostApiBudget = { perOwner: 3_000, perSandbox: 600 } as const;
 
 /** Decides whether conversations may have pull requests, and with which credential. */
@@ -65,7 +65,7 @@ export class HostAccesses {
     this.#budget = new HostBudget(options.clock, hostApiBudget);
   }
 
-  /** Throws where the conversation has no repository, or may have no pull requests there. */
+  /** Throws if the conversation has no repository, or may have no pull requests there. */
   async of({ conversation, by, signal }: PullRequestCall): Promise<HostAccess> {
     const { credentials, templates, apiOf, defaultProvider } = this.#options;
     const { metadata, spec } = conversation;

@@ -28,7 +28,7 @@ export class PullRequestRecords {
     this.#options = options;
   }
 
-  /** The conversation in the API server. Throws `not-found` where it has another UID. */
+  /** The conversation in the API server. Throws `not-found` if it has another UID. */
   async stored({ metadata: { namespace, name, uid } }: CachedConversation): Promise<Conversation> {
     const stored = await this.#options.client.get(conversations, namespace, name);
     if (stored.metadata.uid !== uid) throw notFound('conversation');
@@ -120,7 +120,7 @@ const isUpToDate = (known: PullRequestRecord, seen: PullRequestRecord): boolean 
   known.url === seen.url &&
   known.base === seen.base;
 
-/** The branch of the last push that the host has accepted; undefined for another kind of ref. */
+/** The branch of the last push that the host has accepted; undefined if it was no branch. */
 export function lastPushed({ status }: Pick<Conversation, 'status'>): string | undefined {
   const push = status?.pushes?.findLast(({ outcome }) => outcome === 'Accepted');
   return push?.ref.startsWith(heads) === true ? push.ref.slice(heads.length) : undefined;

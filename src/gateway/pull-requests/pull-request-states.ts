@@ -31,7 +31,7 @@ export const intervalOf = (unchangedMs: number): number =>
 export class PullRequestStates {
   readonly #options: PullRequestStatesOptions;
   readonly #places: Shares;
-  /** Monotonic times of the next read, by the conversation's UID and the number. */
+  /** Monotonic times of the next read, by the conversation's UID and the pull request's number. */
   #dueAt = new Map<string, number>();
   readonly #ended = new AbortController();
   #timer: Timer;

@@ -29,7 +29,7 @@ import {
 import { lastPushed, numberOf, numbersOf, PullRequestRecords } from './pull-request-records.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 
-/** Line ends for a git host or a bot there: those of Unicode and of Python's `splitlines`. */
+/** Line ends that git hosts and their bots accept: those of Unicode and Python's `splitlines`. */
 // eslint-disable-next-line no-control-regex -- Python ends lines with these too
 const lineEnds = /\r\n?|[\v\f\u{1c}-\u{1e}\u{85}\u{2028}\u{2029}]/gv;
 /**
@@ -40,7 +40,7 @@ const command =
   /^([[\s\p{Cc}\p{Cf}]--\n]*)\/(?=[[\p{Cc}\p{Cf}]--\n]*[a-z][^\s\p{Cc}\p{Cf}\/]*(?:[\s\p{Cc}\p{Cf}]|$))/gimv;
 
 /**
- * The text with a backslash before each command, so that neither the git host nor a bot there
+ * The text with a backslash before each command, so that neither the git host nor one of its bots
  * executes the command, and Markdown shows the line unchanged. GitLab and common bots close,
  * approve and merge at a line like `/merge`. A path like `/usr/bin` is no command. Every line end
  * becomes a line feed, so that host and gateway see the same lines.
@@ -86,7 +86,7 @@ export interface PullRequestRequest {
 
 export interface OpenedPullRequest {
   readonly pullRequest: PullRequestRecord;
-  /** False where the branch already had an open pull request. */
+  /** False if the branch already had an open pull request. */
   readonly isNew: boolean;
 }
 
@@ -106,7 +106,7 @@ export class PullRequests {
   readonly #writes: HourlyLimit;
   readonly #accesses: HostAccesses;
   readonly #records: PullRequestRecords;
-  /** Cached details by the conversation's UID and the number. */
+  /** Cached details, by the conversation's UID and the number of the pull request. */
   readonly #details: LRUCache<string, PullRequestDetails>;
 
   constructor(options: PullRequestsOptions) {
@@ -125,7 +125,7 @@ export class PullRequests {
 
   /**
    * Opens a pull request. A branch has at most one open pull request: a repeated call returns it,
-   * even where the response to the first call was lost.
+   * even if the response to the first call was lost.
    */
   open(call: PullRequestCall, request: PullRequestRequest): Promise<OpenedPullRequest> {
     return this.#atHost(call, async ({ api, place, present }) => {
@@ -312,7 +312,7 @@ async function openOnce(
 const detailsKey = ({ conversation }: PullRequestCall, number: number): string =>
   `${conversation.metadata.uid}/${number}`;
 
-/** Throws where the policy does not let a sandbox push the branch. */
+/** Throws if the policy does not let a sandbox push the branch. */
 function checkHead(head: string, { push }: GitPolicy): void {
   if (push.enabled && isPushable(head, push)) return;
   throw refused(

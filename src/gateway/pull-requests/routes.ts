@@ -8,7 +8,7 @@ import { branch, optional, shownName, shownText, conversationParams } from '../h
 const maxTitleLength = 256;
 const maxBodyLength = 65_536;
 
-/** Fields of a request for a pull request, which clients and agents share. */
+/** Fields of a request that opens a pull request. The tool of agents has the same fields. */
 export const pullRequestFields = {
   title: shownName(maxTitleLength).describe('Title of the pull request.'),
   body: optional(shownText(maxBodyLength)).describe('Description in Markdown.'),

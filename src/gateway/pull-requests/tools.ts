@@ -43,7 +43,7 @@ const loadLibrary = async () => {
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
 
 const maxBodyBytes = 256 * 1024;
-/** Limit of one sandbox. Each call of a tool is one request; an agent's first call is three. */
+/** Limit of one sandbox. Each call of a tool is one request; the first call causes three. */
 const sandboxRate = { perSecond: 5, burst: 60, capacity: 20_000 };
 
 /**

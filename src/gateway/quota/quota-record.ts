@@ -101,11 +101,11 @@ export const quotaSchema = z.object({
 
 export type QuotaRecord = z.output<typeof quotaSchema>;
 
-/** The quota for all owners together, with the last count of the operator. */
+/** The quota of the scope Namespace, with the last count that the operator has stored. */
 export interface SharedLimit {
   readonly rule: QuotaRule;
   readonly active: number;
-  /** The sandbox that the next start would pause, of any owner. */
+  /** The sandbox, of any owner, that the next start would pause. */
   readonly next: Sandbox | undefined;
 }
 
@@ -115,7 +115,7 @@ export interface QuotaSources {
   /** Number of the owner's starts without a sandbox. */
   readonly starts: number;
   readonly shared: SharedLimit | undefined;
-  /** The quota that would reject a start at once. */
+  /** The full quota because of which the gateway would reject a start. */
   readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
   readonly conversationIdsIn: (sandboxName: string) => readonly string[];
   readonly stored: Totals;
@@ -210,7 +210,7 @@ export const storedView = ({ conversations, storedBytes, sandboxes }: Totals) =>
   sandboxes,
 });
 
-/** The quotas as an owner may see them: own sandboxes in full, those of others as a number. */
+/** The quotas as an owner may see them: its own sandboxes in full, but others only as a number. */
 export function presentQuota(sources: QuotaSources): QuotaRecord {
   const { owner, own, starts, shared, stored, caps, now, conversationIdsIn } = sources;
   const limits = [

@@ -19,7 +19,7 @@ import {
   conversationReferencesOf,
 } from '../../resources/sandbox-owner-references.ts';
 
-/** Number of starts that need a sandbox of their own, and have none yet. */
+/** Number of starts that need a sandbox for themselves, and have none yet. */
 function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
   const made = new Set(
     sandboxes.map((sandbox) => `${sandbox.spec.owner}/${madeForReferenceOf(sandbox)?.uid ?? ''}`),
@@ -41,7 +41,7 @@ const slotsInUse = (holdings: Holdings): number =>
   holdings.sandboxes.filter((sandbox) => !isWarmSandbox(sandbox) && usesSlot(sandbox)).length +
   startsWithoutSandbox(holdings);
 
-/** The conversations of each sandbox: those inside, and those that its owner references name. */
+/** The conversations that are in each sandbox, and those that its owner references name. */
 export function conversationsIn({
   conversations,
   sandboxes,
@@ -65,7 +65,7 @@ export function conversationsIn({
   );
 }
 
-/** The load of one owner, with the same classification as in the operator. */
+/** The load of one owner. Sandboxes are classified in the same way as by the operator. */
 function ownLoad(
   holdings: Holdings,
   { now, templates }: { readonly now: number; readonly templates: readonly SandboxTemplate[] },
@@ -147,7 +147,7 @@ export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
   }),
 ];
 
-/** Throws 429 if the cache shows a full Reject quota. The operator checks every start again. */
+/** Throws 429 if a quota with the policy Reject is full in the cache. The operator checks again. */
 export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {
   const refusal = refusalOf(lookup, owner);
   if (refusal === undefined) return;

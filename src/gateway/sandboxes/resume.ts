@@ -42,7 +42,7 @@ export function refuseUnusable(phase: SandboxStatus, { comesBack = false, use = 
 }
 
 /**
- * Requests a resume on behalf of a person. Where a quota or idleness has paused the sandbox,
+ * Requests a resume on behalf of a person. If a quota or idleness has paused the sandbox,
  * `spec.replicas` is 1 already, so only the annotation requests the resume.
  */
 export async function requestResume(
@@ -58,8 +58,8 @@ export async function requestResume(
 }
 
 /**
- * Requests a resume, and the continuation of an interrupted run. The annotation contains a
- * generation, so the write names the resourceVersion that was read.
+ * Requests a resume, and the continuation of an interrupted run. `runRequestedAnnotation` contains
+ * the generation after the write, so the write names the resourceVersion that was read.
  */
 export async function requestRun(
   { client, clock, feeds }: ResumeNeeds,

@@ -55,7 +55,7 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
   const container = agentContainerOf(template);
   const command = [...(container?.command ?? []), ...(container?.args ?? [])];
   const { kind = defaultAgentKind, acp } = spec.agent;
-  // Without a policy, an agent of the Agent Client Protocol has a mode of its own and may ask.
+  // Without this field, an agent of the Agent Client Protocol uses its own mode and may ask.
   const { confirmationPolicy = kind === 'acp' ? 'ConfirmRisky' : 'NeverConfirm' } = spec.agent;
   return {
     id: metadata.name,

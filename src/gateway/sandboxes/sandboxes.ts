@@ -55,7 +55,7 @@ interface SandboxNeeds {
   readonly templateName: string;
 }
 
-/** The next generation; after an unreadable one, Unix time, which is larger than any count. */
+/** The next generation. After an unreadable generation: Unix time, which exceeds any count. */
 function generationAfter(sandbox: Sandbox, nowMs: number): number {
   const generation = sessionKeyGenerationOf(sandbox) ?? Math.floor(nowMs / 1000);
   if (generation >= maxSessionKeyGeneration)
@@ -158,7 +158,7 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
       const sandbox = await ownSandbox(needs.lookup, call);
       refuseUnusable(viewOfSandbox(sandbox).phase);
       const { name, namespace, uid } = sandbox.metadata;
-      // The pause is written even where the cache shows a paused sandbox, because the cache may lag
+      // The pause is written even if the cache shows a paused sandbox, because the cache may lag
       // behind a resume. The UID protects a newer sandbox of the same name.
       const patch = { metadata: { uid }, spec: { replicas: 0 } };
       await needs.client.mergePatch(sandboxes, namespace, name, patch);

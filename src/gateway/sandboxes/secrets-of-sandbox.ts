@@ -25,7 +25,7 @@ export function sandboxSettingsRoutes({
   readonly secrets: SecretReader;
   readonly secretReads: SecretReads;
 }): readonly Route[] {
-  /** The sandbox of the owner; for a session key, which has no owner here, from the cache only. */
+  /** The sandbox. Requests with a session key have no `owner`, and read it from the cache only. */
   const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
     const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
     if (sandbox === undefined) throw notFound('sandbox');
@@ -53,7 +53,8 @@ export function sandboxSettingsRoutes({
       handle: async ({ owner, params: { id, name }, response }) => {
         const { requestId, principal, chain } = response.locals;
         const sandbox = await sandboxOf(owner, id);
-        // A script in a page could use the session cookie to create API keys and read session keys.
+        // A chain with a browser session is rejected: a script in a page could use the session
+        // cookie to create API keys and read session keys.
         if (chain?.hasSession !== false)
           throw new ProblemError(
             'forbidden',

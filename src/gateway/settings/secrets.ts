@@ -41,7 +41,7 @@ const present = ({ name, description: text }: OwnerSecret): z.output<typeof secr
   description: text ?? null,
 });
 
-/** Throws 422 where the encrypted texts of an owner would exceed `maxSealedTotal`. */
+/** Throws 422 if the encrypted texts of an owner would exceed `maxSealedTotal`. */
 export function refuseTooLarge(settings: OwnerSettingsSpec, path: string): OwnerSettingsSpec {
   const texts = [...(settings.secrets ?? []), ...(settings.mcpServers ?? [])];
   const total = texts.reduce((sum, { sealed = '' }) => sum + sealed.length, 0);

@@ -49,7 +49,7 @@ const constantRoute = (
   });
 const pageParameters = ['limit', 'page_id'] as const;
 
-/** Endpoints with an empty result. For a 404, the official web UI would show an error message. */
+/** Endpoints with an empty result. The official web UI would show an error message for a 404. */
 export const unsupportedRoutes: readonly Route[] = [
   constantRoute('/api/organizations', 'listOrganizations', {
     summary: 'Organizations: there are none, an API key belongs to an owner',

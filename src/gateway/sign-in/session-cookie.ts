@@ -20,8 +20,8 @@ export const isLoopback = ({ headers }: CookieRequest): boolean =>
 
 /**
  * Name and security of the session cookie. Browsers send a cookie to every port of a host, so the
- * name contains the port where services may share a host. The prefix `__Host-` makes a browser
- * reject a cookie that another host, or a page without TLS, has set.
+ * name contains the port if other services may run on the host. The prefix `__Host-` makes a
+ * browser reject a cookie that another host, or a page without TLS, has set.
  */
 function kindOf(request: CookieRequest, publicUrl: string, purpose: Purpose): CookieKind {
   const { host = '' } = request.headers;
@@ -32,7 +32,7 @@ function kindOf(request: CookieRequest, publicUrl: string, purpose: Purpose): Co
   return { name: `conversation-operator-${port}${ending}`, isSecure: false };
 }
 
-/** The value of the cookie; undefined where the request has none, or more than one. */
+/** The value of the cookie; undefined if the request has none, or more than one. */
 export function readCookie(
   request: CookieRequest,
   publicUrl: string,
@@ -111,7 +111,7 @@ export function seal(
 }
 
 /**
- * The value in a cookie of this purpose; undefined where no key decrypts the cookie, or the value
+ * The value in a cookie of this purpose; undefined if no key decrypts the cookie, or the value
  * does not match the schema. During a rotation of the master key, the earlier keys decrypt the
  * cookies that they have encrypted.
  */
@@ -161,7 +161,7 @@ export function isFromElsewhere({ headers }: Pick<OriginRequest, 'headers'>): bo
 
 /**
  * Whether a page of the service has sent this write. The header Origin must name the host of the
- * request or, where a proxy has replaced that host, the host of the public URL. Browsers omit
+ * request or, if a proxy has replaced that host, the host of the public URL. Browsers omit
  * Sec-Fetch-Site only for plain HTTP to another machine; otherwise it must be same-origin.
  */
 export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolean {
@@ -175,8 +175,8 @@ export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolea
 }
 
 /**
- * A path of the service as a relative reference for a page at `/login`; for any other text, the
- * first page, so that no link leads to another site.
+ * Converts a path of the service to a relative reference for a page at `/login`. Any other text
+ * becomes the home page, so that no link leads to another site.
  */
 export function ownPath(wanted: string | null | undefined): string {
   const home = './';

@@ -44,8 +44,8 @@ interface LoginLinkOptions {
 }
 
 /**
- * Creates a link that signs in once, within 10 minutes. The link's ApiKey opens nothing else. The
- * replica that deletes the ApiKey creates the session, so that only one replica does.
+ * Creates a link that signs in once, within 10 minutes. The ApiKey of the link opens nothing else.
+ * Only the replica that deletes this ApiKey creates a session.
  */
 export async function createLoginLink({
   url,
@@ -72,11 +72,18 @@ type SessionSpec = Pick<
 const identityIn = ({ spec: { owner, role, scopes, templates, person } }: ApiKey) =>
   compact({ owner, role, scopes, templates, person });
 
+/** Compares JSON values; the API server sorts the fields of an object. */
+const isSame = (one: object, other: object): boolean => {
+  const [left, right] = [one, other].map((value): unknown => JSON.parse(JSON.stringify(value)));
+  return isDeepStrictEqual(left, right);
+};
+
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session, after which the person has to sign in again. */
 const sessionMs = 7 * dayMs;
-/** Maximum age of a session whose ApiKey the cache may lack, and maximum wait for the cache. */
+/** Age up to which the cache may lack the ApiKey of a session, so that requests wait for it. */
 const youngMs = 30_000;
+/** Maximum wait until the cache shows the ApiKey of a new link or session. */
 const appearMs = 1_000;
 /** Maximum sessions of one owner; a further session ends the oldest one. */
 const maxSessions = 50;
@@ -97,8 +104,9 @@ export interface SessionsOptions {
 }
 
 /**
- * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey of its own.
- * Every replica can read the cookie, no replica stores it, and the session ends with the ApiKey.
+ * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey, which no
+ * other session uses. Every replica can read the cookie, no replica stores it, and the session ends
+ * with the ApiKey.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -108,8 +116,8 @@ export class Sessions {
   }
 
   /**
-   * The principal of a request's session; undefined without a session, and for a request from a
-   * page of another origin. Throws `cross-origin-request` for a write that no page of the service
+   * The principal of a request's session; undefined if there is no session, or if a page of another
+   * origin sent the request. Throws `cross-origin-request` for a write that no page of the service
    * has sent.
    */
   principalOf(request: IncomingMessage): Principal | undefined {
@@ -141,7 +149,7 @@ export class Sessions {
   }
 
   /**
-   * The valid ApiKey of a link; undefined where the link is wrong, used, or expired. Waits at most
+   * The valid ApiKey of a link; undefined if the link is wrong, used, or expired. Waits at most
    * `appearMs` until the cache shows a new link.
    */
   async linkOf(token: string): Promise<ValidKey | undefined> {
@@ -151,7 +159,7 @@ export class Sessions {
   }
 
   /**
-   * Signs in with a link. Returns the owner; undefined where the link is wrong, used, or expired.
+   * Signs in with a link. Returns the owner; undefined if the link is wrong, used, or expired.
    * Among concurrent requests, only the one that deletes the link's ApiKey gets a session.
    */
   async redeem(token: string, response: ServerResponse): Promise<string | undefined> {
@@ -171,7 +179,7 @@ export class Sessions {
   }
 
   /**
-   * Signs in with an API key: the session ends with that key. Throws `key-depth-exceeded` where the
+   * Signs in with an API key: the session ends with that key. Throws `key-depth-exceeded` if the
    * chain of the session's ApiKey would be too long.
    */
   async openWithKey(
@@ -183,13 +191,13 @@ export class Sessions {
   }
 
   /**
-   * Signs in whom an identity provider has confirmed. The session of the request goes on where it
-   * is that of the same person with the same rights; otherwise it ends, and another one begins.
+   * Signs in a person whom an identity provider has confirmed. The session of the request goes on if
+   * it is that of the same person with the same rights; otherwise it ends, and another one begins.
    */
   async openForPerson(identity: Identity, response: ServerResponse): Promise<void> {
     const { req: request } = response;
     const known = this.personSessionOf(request);
-    if (known === undefined || !isDeepStrictEqual(identityIn(known), identity)) {
+    if (known === undefined || !isSame(identityIn(known), identity)) {
       await this.endPersonSession(request);
       await this.#open(identity, response);
       return;
@@ -227,8 +235,8 @@ export class Sessions {
   }
 
   /**
-   * Creates an ApiKey that only opens the session, and sets the cookie. Each session has an ApiKey
-   * of its own, so that a sign-out ends everything that the session has opened, and nothing else.
+   * Creates an ApiKey that only opens the session, and sets the cookie. Each session has its own
+   * ApiKey, so that a sign-out ends everything that the session has opened, and nothing else.
    */
   async #open(
     { owner, role, scopes, templates, person, issuedBy }: SessionSpec,

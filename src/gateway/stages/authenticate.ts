@@ -30,9 +30,9 @@ interface AuthenticationNeeds {
 
 /**
  * Finds the owner of a request by its session key, API key, or browser session. Throws 401 for a
- * request without a valid one, 429 after too many such requests, 403 for a key without the scope of
- * the route, and 503 until the caches are synced: before that, a key that the cache lacks could be
- * valid.
+ * request without a valid key or session, 429 after too many such requests, 403 for a key without
+ * the scope of the route, and 503 until the caches are synced: before that, a key that the cache
+ * lacks could be valid.
  */
 export const authenticate =
   (needs: AuthenticationNeeds, route: Route): RequestHandler =>
@@ -63,8 +63,8 @@ function refuseWithoutScope(chain: KeyChain, route: Route): void {
 }
 
 /**
- * The owner of the sandbox whose session key a request has, and the API keys behind the session
- * key. A valid session key is not tried as an API key, so it does not count as a failed attempt.
+ * The owner of the sandbox whose session key a request has, and the `KeyChain` of the session key.
+ * A valid session key is not tried as an API key, so it does not count as a failed attempt.
  */
 function openedBySessionKey(
   agents: AgentAccess,

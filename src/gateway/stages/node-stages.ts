@@ -11,10 +11,12 @@ import { proxyHttp } from '../proxy/proxy-http.ts';
 import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Duplex } from 'node:stream';
 
-/** A stage of every request. Returns true if it handles the response; no later stage runs then. */
+/**
+ * A stage of every request. If it returns true, it has handled the request and is the last stage.
+ */
 export type Stage = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/** A stage of every WebSocket handshake, with the same result as a `Stage`. */
+/** A stage of every WebSocket handshake, which returns true if it handles the handshake. */
 export type UpgradeStage = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
 export const announceShutdown =
@@ -24,7 +26,7 @@ export const announceShutdown =
     return false;
   };
 
-/** Rejects a request through a trusted proxy if its client address has too many in progress. */
+/** Rejects a request through a trusted proxy if its client has too many requests in progress. */
 export const limitAddress =
   ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {
@@ -85,14 +87,14 @@ export const shedLoad =
       ? loadShedder.refusal(request.method === 'GET' ? 'reads' : 'writes')
       : undefined;
     if (overload === undefined) return false;
-    // The parser reads a small body before the next microtask, so the connection can stay open.
+    // The HTTP parser reads a small body before this microtask, so the connection can stay open.
     queueMicrotask(() => {
       if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request));
     });
     return true;
   };
 
-/** Rejects a request that arrives too slowly. Requests to agents have a limit of their own. */
+/** Rejects a request that arrives too slowly. Requests to agents have a separate limit. */
 export const limitRequestTime =
   ({
     clock,

@@ -23,8 +23,8 @@ const isJson = ({ headers }: Request): boolean =>
 
 /**
  * Reads the body of a request once `places.bodies` has room for it. Until then, nothing is read
- * from the connection. Where the endpoint has no body, a JSON body is read nevertheless, to reject
- * its fields.
+ * from the connection. If the endpoint has no body, a JSON body is read nevertheless, to reject its
+ * fields.
  */
 export const readBody =
   (
@@ -61,7 +61,7 @@ export const readBody =
       if (maxForwardedBytes === undefined) rateLimits.written(owner, body.length);
       request.body = body;
     } catch (error) {
-      // A client that disconnected while it waited needs no response.
+      // A client that disconnected while its request waited needs no response.
       if (gone.signal.aborted) return;
       throw error;
     }

@@ -21,7 +21,7 @@ interface StalenessOptions {
   readonly clock: Clock;
 }
 
-/** Delay between two checks, and minimum duration of an outage, in milliseconds. */
+/** Delay between two checks (`checkMs`), and minimum duration of an outage (`staleMs`). */
 const checkMs = 1_000;
 const staleMs = 10_000;
 
@@ -55,7 +55,7 @@ export class Staleness {
     this.#timer = undefined;
   }
 
-  /** Calls `listener` when the caches become stale. Returns a function that stops this. */
+  /** Calls `listener` when the caches become stale. Returns a function that removes it. */
   onStale(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -115,8 +115,8 @@ interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * The `OwnerHub`s of the owners with open streams. One handler on each cache marks changed objects
- * in the hubs that may show them; without hubs, a change costs nothing.
+ * The `OwnerHub`s of the owners with open streams. One handler on each cache calls `mark` of the
+ * `OwnerHub`s that may show a changed object. Without open streams, a change costs nothing.
  */
 export class OwnerHubs {
   readonly #options: OwnerHubsOptions;
@@ -173,7 +173,7 @@ export class OwnerHubs {
     this.#hubs.clear();
   }
 
-  /** Adds a stream to the hub of an owner, which is created if absent. */
+  /** Adds a stream to the `OwnerHub` of an owner, and creates the `OwnerHub` if it is absent. */
   join(owner: string, follower: Follower): OwnerHub {
     const hub = this.#hubs.get(owner) ?? this.#create(owner);
     hub.join(follower);

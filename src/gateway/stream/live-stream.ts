@@ -75,7 +75,7 @@ export const streamRoute = (
         },
       });
       stream.begin();
-      // A shutdown that has begun, or a key that has ended meanwhile, closes the stream at once.
+      // A shutdown that has begun, or a key that has become invalid, closes the stream at once.
       forgets.push(streams.add(() => stream.close('shutdown')));
       forgets.push(ring.untilEnd(keyName, keyUid, () => stream.close('key-invalid')));
       forgets.push(staleness.onStale(() => stream.close('stale')));
@@ -94,7 +94,7 @@ const maxPartLength = 65_536;
 
 /**
  * The records of an owner in parts of limited size. Each part is built when the caller asks for it.
- * An object that is created meanwhile is in no part: its event follows.
+ * An object that is created meanwhile is in no part, but a later event contains it.
  */
 function* snapshotParts(
   hub: Pick<OwnerHub, 'subjects' | 'show' | 'showQuota' | 'recordsPerTurn'>,
@@ -136,7 +136,7 @@ export const contentType = 'text/event-stream; charset=utf-8';
 const heartbeatMs = 15_000;
 /** Maximum time in which a client with pending data reads nothing. */
 const stallMs = 30_000;
-/** Maximum age of a stream. Clients may reconnect to a newer replica then. */
+/** Maximum age of a stream, after which clients reconnect, possibly to a newer replica. */
 const maxAgeMs = 3_600_000;
 /** Maximum time in which a client may read the rest of a closed stream. */
 const lastBytesMs = 5_000;
@@ -161,13 +161,13 @@ export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * One open stream: a snapshot, then the batches of the owner's hub. The stream writes only as fast
- * as the client reads, and disconnects a client with too many pending bytes.
+ * One open stream: a snapshot, then the batches of the owner's `OwnerHub`. The stream writes only
+ * as fast as the client reads, and disconnects a client with too many pending bytes.
  */
 export class LiveStream implements Follower {
   readonly #options: LiveStreamOptions;
   readonly #hub: OwnerHub;
-  /** Number of the newest batch in the snapshot; undefined until the snapshot begins. */
+  /** Number of the newest batch whose changes the snapshot has; undefined before the snapshot. */
   #sequence: number | undefined;
   readonly #waiting: Batch[] = [];
   #waitingBytes = 0;

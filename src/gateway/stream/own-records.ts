@@ -60,7 +60,7 @@ export interface OwnRecordsOptions {
  */
 export class OwnRecords {
   readonly #options: OwnRecordsOptions;
-  /** The last record of each conversation. Without these, 500 snapshots take twice the memory. */
+  /** The last records of conversations. Without this map, 500 snapshots take twice the memory. */
   readonly #made = new WeakMap<CachedConversation, MadeRecord>();
 
   constructor(options: OwnRecordsOptions) {
@@ -83,7 +83,7 @@ export class OwnRecords {
       yield { kind: 'sandbox', name: item.metadata.name };
   }
 
-  /** The record of an object; undefined where it does not exist, or is being deleted. */
+  /** The record of an object; undefined if it does not exist, or is being deleted. */
   recordOf({ kind, name }: Subject): OwnRecord | undefined {
     if (kind === 'sandbox') return this.#sandbox(name);
     const conversation = this.#options.lookup.cachedConversation(name);

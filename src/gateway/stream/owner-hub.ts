@@ -10,9 +10,9 @@ const streamsPerTurn = 25;
 const gatherMs = 250;
 /** Minimum time between two records of the quota. */
 const quotaMs = 1_000;
-/** Delay between two checks of the quota, which also changes with the time. */
+/** Delay between two checks of the quota record, which changes with time even without an event. */
 const quotaAgeMs = 15_000;
-/** Inverse of the maximum share of CPU time for the quota records of all hubs. */
+/** Inverse of the maximum share of CPU time for the quota records of all `OwnerHub`s. */
 const quotaShare = 20;
 
 export interface Follower {
@@ -22,14 +22,14 @@ export interface Follower {
 
 interface Shown {
   readonly id: string;
-  /** Digest of the JSON that all streams have; undefined where some have another JSON. */
+  /** Digest of the record's JSON if all streams have the same JSON, else undefined. */
   readonly digest: string | undefined;
 }
 
 export interface OwnerHubOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly records: Pick<OwnRecords, 'owner' | 'recordOf' | 'quotaJson' | 'subjects'>;
   readonly recordsPerTurn: number;
-  /** Number of hubs, which share the CPU time for quota records. */
+  /** Number of `OwnerHub`s. All of them share the CPU time for quota records. */
   readonly hubs: () => number;
   /** Runs work at once and charges its time to the owner. */
   readonly charge: (owner: string, work: () => void) => void;
@@ -39,14 +39,13 @@ const keyOf = ({ kind, name }: Subject): string => `${kind}/${name}`;
 const digestOf = (json: string): string => hash('sha1', json, 'base64');
 
 /**
- * The events that all streams of one owner share; each event is built once. `OwnerHubs` marks
- * objects that may have changed, and `gatherMs` later the hub builds events of the latest states.
- * The cost of a change does not depend on the number of other conversations, except that of the
- * quota.
+ * Builds each event once for all streams of one owner. `OwnerHubs` calls `mark` for each object
+ * that may have changed, and `gatherMs` later the events of the latest states are built. The cost
+ * of a change does not depend on the number of other conversations, except for the quota record.
  *
- * The hub remembers the records that any stream may show. A snapshot and the events after it lead
- * to the same state, whenever the snapshot was built: where a snapshot shows a change before its
- * event, the hub sends the event in any case.
+ * The class remembers the records that any stream may show. A snapshot and the events after it lead
+ * to the same state, whenever the snapshot was built: if a snapshot already shows a change, the
+ * event of the change is still sent.
  */
 export class OwnerHub {
   readonly #options: OwnerHubOptions;
@@ -104,7 +103,7 @@ export class OwnerHub {
     this.#quotaTimer?.cancel();
   }
 
-  /** Marks an object that may have changed. */
+  /** Schedules an event for an object that may have changed. */
   mark(kind: SubjectKind, name: string): void {
     const subject = { kind, name };
     this.#changed.set(keyOf(subject), subject);
@@ -116,13 +115,13 @@ export class OwnerHub {
     if (this.#followers.size > 0) this.#schedule(gatherMs);
   }
 
-  /** Objects of a snapshot. Their pending events are sent even if the state changes back. */
+  /** Objects of a snapshot. A pending event is sent even if its object changes back. */
   subjects(): Iterable<Subject> {
     for (const key of this.#changed.keys()) this.#sendInAnyCase(key);
     return this.#options.records.subjects();
   }
 
-  /** The record of a subject for a snapshot; undefined where the snapshot omits the subject. */
+  /** The record of a subject for a snapshot; undefined if the snapshot omits the subject. */
   show(subject: Subject): string | undefined {
     const key = keyOf(subject);
     const isChanged = this.#changed.has(key);
@@ -141,8 +140,8 @@ export class OwnerHub {
   }
 
   /**
-   * Makes the hub send the next event of an object, even where its state equals the last sent one:
-   * a snapshot may have shown a state in between, or no object.
+   * Causes the next event of an object even if its state equals that of the last event. A snapshot
+   * may have shown another state since then, or may have omitted the object.
    */
   #sendInAnyCase(key: string): void {
     const shown = this.#shown.get(key);
@@ -186,8 +185,8 @@ export class OwnerHub {
 
   /**
    * Sends the first batch to at most `streamsPerTurn` streams in one turn of the event loop. The
-   * next batch waits until all have the first one: a stream that leaves would move others to an
-   * earlier turn, in which they would get batches out of order.
+   * next batch waits until all streams have the first one: a stream that leaves would move others
+   * to an earlier turn, in which they would get batches out of order.
    */
   #pass(followers: readonly Follower[]): void {
     const [batch] = this.#batches;
@@ -221,7 +220,7 @@ export class OwnerHub {
     return [{ kind, json }];
   }
 
-  /** The record of a subject; undefined also if it can not be built, so that streams continue. */
+  /** The record of a subject; undefined if there is none, or if it can not be built. */
   #recordOf(subject: Subject): OwnRecord | undefined {
     try {
       return this.#options.records.recordOf(subject);
@@ -232,7 +231,7 @@ export class OwnerHub {
     }
   }
 
-  /** Time until the quota is due; undefined if it has not changed, or no stream shows it. */
+  /** Time until the next quota record is built; undefined without a change or without a stream. */
   #quotaDelayMs(): number | undefined {
     if (!this.#quotaChanged || this.#followers.size === 0) return undefined;
     const { clock, hubs } = this.#options;

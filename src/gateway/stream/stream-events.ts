@@ -82,7 +82,7 @@ export interface StreamEvent {
   readonly json: string;
 }
 
-/** Events that every stream of the owner sends together. */
+/** Events of one owner, which every stream of the owner sends together. */
 export interface Batch {
   readonly sequence: number;
   readonly kinds: readonly EventKind[];

@@ -30,7 +30,7 @@ function passedHeaders(described: Contained['headers']): readonly (readonly [str
   );
 }
 
-/** Methods whose requests have no body, even where the description contains one. */
+/** Methods whose requests have no body, even if the description contains one. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**

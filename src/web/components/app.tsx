@@ -116,7 +116,7 @@ function KeyHelp({ path }: { readonly path: string }) {
   );
 }
 
-/** The selection bar. The outcome of the last action remains for screen readers. */
+/** The selection bar, and the outcome of the last action, which remains for screen readers. */
 function Selected() {
   const { selection, selected } = usePage();
   return (

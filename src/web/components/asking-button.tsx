@@ -14,7 +14,7 @@ interface AskingButtonProps {
   readonly onConfirm: () => void;
 }
 
-/** Replaces the button. The focus starts on Keep, which does nothing. */
+/** The question replaces the button. At first, the button Keep has the focus. */
 function Question({ verb, subject, question, isAsking, onConfirm }: AskingButtonProps) {
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), []);

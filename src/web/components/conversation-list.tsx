@@ -165,7 +165,7 @@ function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
   );
 }
 
-/** A button that moves waiting rows, shown while the focus in the list keeps rows in place. */
+/** A button that shows the new order. While the list has the focus, its rows stay in place. */
 function WaitingRows({ isFocused }: { readonly isFocused: ReadonlySignal<boolean> }) {
   const { index } = usePage().store;
   const count = index.waiting.value;

@@ -122,7 +122,7 @@ const liveIntervalMs = 1_000;
 /** Delays of reads after a sandbox stops: archiving the last events may take up to 15 s. */
 const settlingDelaysMs = [2_000, 6_000, 16_000] as const;
 
-/** The page does not show whether a conversation is absent, deleted, or another owner's. */
+/** Shows the same page whether a conversation is absent, deleted, or belongs to another owner. */
 export const Missing = () => (
   <main class="missing">
     <h1>There is nothing at this address.</h1>

@@ -33,7 +33,7 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-/** An SVG may take minutes to render. Limits: characters, and elements that repeat parts. */
+/** Maximum length of a shown SVG, which may take minutes to render, as one that repeats parts. */
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 
@@ -104,7 +104,7 @@ const Text = ({ children }: { readonly children: string }) =>
 
 interface SourceLineProps {
   readonly text: string;
-  /** The line in colours; may be longer than `text`. */
+  /** The coloured pieces of the line. They may be longer than `text`, which is truncated. */
   readonly pieces?: readonly Piece[] | undefined;
 }
 

@@ -42,7 +42,7 @@ function Choice({ name, all, valueOf }: ChoiceProps) {
   );
 }
 
-/** Delay before the URL follows the filter, because browsers limit the rate of such changes. */
+/** Delay before a changed filter is put into the URL: browsers limit the rate of URL changes. */
 const addressDelayMs = 300;
 
 /** Search and filters of the list. The URL contains them, so that it can be shared. */

@@ -143,7 +143,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     readonly height: number;
     readonly atEnd: boolean;
   }>({ height: 0, atEnd: true });
-  // Loads the search early, because keys that follow its shortcut already belong to its field.
+  // Loads the script of the search early: a key after its shortcut already belongs to its field.
   useEffect(() => {
     void partOf('find').catch(() => undefined);
   }, []);

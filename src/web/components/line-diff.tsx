@@ -237,7 +237,7 @@ const noColours: Colours = {};
 
 /**
  * The lines of a diff or of a file, in a scrollable frame. Changed lines have signs in addition to
- * colours. A click on a line number opens a comment; a button does so for the keyboard.
+ * colours. A click on a line number opens a comment. For the keyboard, there is a button.
  */
 export function LineDiffTable({
   path,
@@ -259,7 +259,7 @@ export function LineDiffTable({
     let first = 0;
     return parts.map((part) => (first += part.length) - part.length);
   }, [parts]);
-  // Preact does not render the same elements again.
+  // Preact does not render an element again if it is the same object as before.
   const steps = useMemo(
     () =>
       parts.map((part, place) => (

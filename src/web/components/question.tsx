@@ -15,7 +15,7 @@ interface GivenAnswer {
   readonly outcome?: string;
 }
 
-/** The whole text of a question, if the record contains only a part of it. */
+/** The request for the whole text of a question whose record contains only a part of the text. */
 interface Reading extends Pick<Approval, 'id'> {
   /** Undefined during the request, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
@@ -84,7 +84,7 @@ interface QuestionProps {
 }
 
 const isOnce = (kind: Approval['options'][number]['kind']): boolean => kind.endsWith('_once');
-/** Cancels the agent's turn. Offered if the agent has no option to reject. */
+/** Cancels the prompt that the agent works on. Offered if the agent has no option to reject. */
 const rejection = { id: undefined, name: 'Reject', kind: 'reject_once' } as const;
 const isRejection = (kind: string): boolean => kind.startsWith('reject');
 

@@ -71,7 +71,7 @@ interface RowActionsProps {
   readonly onDelete: () => void;
 }
 
-/** Buttons of a row. A pending action keeps the element of the first button, and so the focus. */
+/** Buttons of a row. During an action, the first button stays in the page and keeps the focus. */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const facts = row.current.value;
   const title = titleOf(facts);
@@ -121,7 +121,7 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   );
 }
 
-/** Replaces the buttons of the row. The focus starts on Keep, which does nothing. */
+/** The question replaces the buttons of the row. At first, the button Keep has the focus. */
 function DeleteQuestion({ row, onEnd }: { readonly row: Row; readonly onEnd: () => void }) {
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), []);

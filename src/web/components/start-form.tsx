@@ -124,7 +124,7 @@ interface NamePage {
 const maxSuggestions = 20;
 const maxRecent = 5;
 
-/** Repositories that contain the text: first those of recent conversations, then the git host's. */
+/** Repositories whose name contains the text: of recent conversations, then of the git host. */
 async function repositories(
   { store }: PageState,
   query: string,

@@ -189,7 +189,7 @@ export const OwnerTable = ({ overview: { owners } }: TableProps) => (
   />
 );
 
-/** “PauseOldest” as “pause oldest”, which wraps between its words. */
+/** The words of a policy: “PauseOldest” becomes “pause oldest”, which can wrap between words. */
 const inWords = (policy: string): string =>
   policy.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase();
 

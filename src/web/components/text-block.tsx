@@ -10,7 +10,7 @@ interface TextBlockProps {
   readonly takesFocus?: boolean;
 }
 
-/** A text with its line breaks, which scrolls with the keyboard. */
+/** A text with its line breaks, which a user can scroll with the keyboard. */
 export function TextBlock({ label, children, onEnd, takesFocus = false }: TextBlockProps) {
   const frame = useRef<HTMLPreElement>(null);
   useEffect(() => {

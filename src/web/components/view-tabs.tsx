@@ -96,7 +96,7 @@ interface ViewPanelProps {
   readonly children: ComponentChildren;
 }
 
-/** The content of a tab; empty while hidden, because a hidden question would count as read. */
+/** The content of a tab. A hidden tab has none, because its question would count as read. */
 export const ViewPanel = ({ view, shown, children }: ViewPanelProps) => (
   <div
     class="view"

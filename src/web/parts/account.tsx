@@ -265,7 +265,7 @@ function CommitsSection({ own, settings }: PartProps) {
   );
 }
 
-/** The model of conversations that name none. The field contains only the owner's own choice. */
+/** The model of new conversations that name no model. The field has only the owner's own choice. */
 function ModelSection({ own, settings }: PartProps) {
   const model = useSignal(settings.own_llm_model ?? '');
   return (

@@ -314,7 +314,7 @@ function Files({ row, folder, onMessage }: FilesProps) {
 
 export function Changes({ row, onMessage }: ChangesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
-  // The page may be scrolled to the end of a long history.
+  // Scrolls to the top, because the page may be at the end of a long history.
   useEffect(() => scrollTo({ top: 0 }), []);
   if (folder === undefined)
     return (

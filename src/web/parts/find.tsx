@@ -23,7 +23,7 @@ class EventSearch {
   readonly searched = signal(0);
   /** Number of all events; undefined if unknown. */
   readonly total = signal<number | undefined>(undefined);
-  /** `stopped`: by the user, or by a problem. */
+  /** `stopped`: the user has stopped the search, or a request has failed. */
   readonly state = signal<'running' | 'stopped' | 'done'>('running');
   readonly problem = signal<string | undefined>(undefined);
   readonly text: string;

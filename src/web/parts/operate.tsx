@@ -90,7 +90,7 @@ class ServiceState {
     if (document.visibilityState === 'visible') void this.read();
   };
 
-  /** Reads when the page becomes visible, because the figures of a hidden page are old. */
+  /** Reads the overview when the page becomes visible: the figures of a hidden page are old. */
   #onVisible = (): void => {
     if (this.isForbidden.peek()) return;
     clearTimeout(this.#timer);
@@ -173,7 +173,7 @@ const NotAdmin = () => (
   </main>
 );
 
-/** Shown while the gateway does not respond: the failure, and the time of the figures. */
+/** The failure, and the time of the shown figures, while the gateway does not respond. */
 function Freshness({ state }: { readonly state: ServiceState }) {
   const { now } = usePage();
   const failure = state.failure.value;

@@ -14,7 +14,7 @@ interface VerbProps {
   readonly request: (path: string) => Promise<unknown>;
 }
 
-/** An action with a confirmation. A new record of the sandbox resets the state of the action. */
+/** A button for an action that asks for confirmation. A new record of the sandbox resets it. */
 function Verb({ sandbox, verb, progress: label, question, request }: VerbProps) {
   const { action, isAsking } = useMemo(() => new Entry(sandbox), [sandbox]);
   const confirm = () => {

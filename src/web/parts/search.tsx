@@ -6,7 +6,7 @@ import { RetryProblem } from '../components/loading.tsx';
 import { signal } from '@preact/signals';
 import { api, messageOf } from '../api.ts';
 
-/** Results of one step. A button reads further results. */
+/** Number of results that one step of the search reads. A button starts the next step. */
 const itemsPerStep = 50;
 
 /** The search for one text in the owner's conversations, newest first, page by page. */

@@ -26,7 +26,7 @@ interface QuestionProps {
   readonly onCancel: () => void;
 }
 
-/** Asks once for all conversations. The focus starts on Cancel, which does nothing. */
+/** Asks one question for all selected conversations. At first, Cancel has the focus. */
 function ManyQuestionForm({ question, onConfirm, onCancel }: QuestionProps) {
   const { action, text } = question;
   const cancel = useRef<HTMLButtonElement>(null);
@@ -58,7 +58,7 @@ function ManyQuestionForm({ question, onConfirm, onCancel }: QuestionProps) {
   );
 }
 
-/** The number of selected conversations, and the actions that fit at least one of them. */
+/** The number of selected conversations, and the actions that apply to at least one of them. */
 export function SelectionBar() {
   const page = usePage();
   const { selection } = page;
@@ -99,7 +99,7 @@ export function SelectionBar() {
     });
     progress.value = undefined;
     selection.outcome.value = outcomeOf(action, outcome);
-    // A focus in the list would hold the moved rows in their old places.
+    // While the focus is in the list, its rows stay in place. Therefore the list loses the focus.
     const { activeElement: focused } = document;
     if (focused instanceof HTMLElement && focused.closest('.list') !== null) focused.blur();
     page.store.index.flush();
@@ -149,7 +149,7 @@ interface ActionButtonProps {
   readonly shortcut: string;
 }
 
-/** The button of an action, with the number of rows that it fits; none if that is 0. */
+/** A button with the number of rows to which the action applies; no button if that number is 0. */
 function ActionButton({ action, shortcut }: ActionButtonProps) {
   const page = usePage();
   const all = page.selected.value.length;

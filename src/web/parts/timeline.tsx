@@ -19,7 +19,7 @@ interface LoadedProps<T> {
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** The gateway's response for a path, or the reason of the failure. */
+/** Reads `path` from the gateway, and shows the response or the reason of the failure. */
 function Loaded<T>({ path, version, children }: LoadedProps<T>) {
   const data = useSignal<T | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
@@ -87,7 +87,7 @@ const commandsOf = (row: Row, namespace: string): string => {
   ].join('\n');
 };
 
-/** Shows kubectl commands and the resources, which are requested when it is opened. */
+/** Shows kubectl commands, and resources that are requested when the user opens the details. */
 function InTheCluster({ row }: { readonly row: Row }) {
   const isOpen = useSignal(false);
   return (

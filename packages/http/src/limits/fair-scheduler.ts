@@ -63,7 +63,7 @@ const sliceMs = 4;
 /** Minimum cost of a task, because the process spends about this time before and after the task. */
 const minCostMs = 0.2;
 const mebibyte = 1_048_576;
-/** Cost that `chargeBytes` adds per mebibyte. It includes the garbage collection of the data. */
+/** Cost that `chargeBytes` adds per mebibyte, with the garbage collection of the data. */
 const msPerMebibyte = 16;
 
 interface Account {

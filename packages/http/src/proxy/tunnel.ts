@@ -6,7 +6,7 @@ const closeOpcode = 0x8;
 const maskedBit = 0x80;
 const headerBytes = 2;
 const maskBytes = 4;
-/** Maximum bytes of a frame's head, which then has an 8-byte length and a mask. */
+/** Size of the longest head of a frame, which has a length field of 8 bytes and a mask. */
 const maxHeadBytes = 14;
 
 /** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */
@@ -26,7 +26,7 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /** Reads a chunk, with `toFrameEnd` up to the first end of a frame. Returns the length read. */
+  /** Reads a chunk, with `toFrameEnd` only to the first end of a frame. Returns the length read. */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
@@ -101,7 +101,7 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/** Close codes of RFC 6455 §7.4.1 and its registry. Agents define `authenticationFailed`. */
+/** Close codes of RFC 6455 §7.4.1 and the IANA registry; agents define `authenticationFailed`. */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -111,7 +111,10 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** Returns a close frame. Its mask for servers is zero, because no attacker chose the payload. */
+/**
+ * Returns a close frame. A frame for a server has a mask of zeros, because a random mask only
+ * protects against payloads that an attacker chose.
+ */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start =
@@ -121,11 +124,11 @@ export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffe
 
 /** Time limits of forwarding, in milliseconds. */
 export interface ForwardingLimits {
-  /** Maximum time for a connection to the upstream. */
+  /** Maximum time to connect to the upstream. */
   readonly connectMs: number;
-  /** Maximum time until the first byte of a response, which may follow a long task. */
+  /** Maximum time until the first byte of a response. An agent may execute a long task first. */
   readonly firstByteMs: number;
-  /** Maximum time between chunks of a response, and without a byte either way on a WebSocket. */
+  /** Maximum time between two chunks of a response, or of either side of a WebSocket. */
   readonly idleMs: number;
   /** Maximum time between two chunks that a client sends or reads. */
   readonly clientIdleMs: number;
@@ -141,7 +144,7 @@ export const defaultForwardingLimits: ForwardingLimits = {
   firstFrameMs: 15_000,
 };
 
-/** Maximum bytes of the first message: enough for a message that authenticates. */
+/** Maximum bytes of the first message, with which a client authenticates itself. */
 const maxBytes = 8 * 1024;
 
 /** Control frames for the upstream, and the first message as soon as it is complete. */
@@ -169,7 +172,7 @@ const Opcode = { continuation: 0, text: 1, control: 8, close: 8 } as const;
 export class FirstMessage {
   #bytes = Buffer.alloc(0);
   readonly #parts: Buffer[] = [];
-  /** Bytes of the message's frames with heads, because frames without a payload take memory too. */
+  /** Size of the message's frames including heads: frames without a payload take memory too. */
   #size = 0;
 
   read(chunk: Buffer): FirstMessageResult {
@@ -214,7 +217,7 @@ const closingMs = 2000;
 export interface TunnelOptions {
   readonly client: Duplex;
   readonly upstream: Socket;
-  /** Bytes that the client, or the upstream, sent right after its part of the handshake. */
+  /** Bytes that the client sent directly after its handshake. `upstreamHead`: the upstream's. */
   readonly clientHead: Buffer;
   readonly upstreamHead: Buffer;
   /**
@@ -279,7 +282,7 @@ export class Tunnel {
     if (options.clientHead.length > 0) this.#pass(options.clientHead, this.#toUpstream);
   }
 
-  /** Ends the WebSocket with a close frame to both sides, as soon as a frame may be inserted. */
+  /** Ends the WebSocket: sends each side a close frame as soon as no other frame is incomplete. */
   close(code: CloseCode): void {
     if (this.#closing !== undefined) return;
     this.#closing = code;
@@ -294,7 +297,7 @@ export class Tunnel {
     this.#options.upstream.destroy();
   }
 
-  /** Closes the tunnel after a time limit. A periodic call costs less than a timer per tunnel. */
+  /** Enforces the time limits. Periodic calls of the owner cost less than a timer per tunnel. */
   review(nowMs: number): void {
     if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs)
       this.destroy();

@@ -61,7 +61,7 @@ const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] =>
 const acceptOf = (key: string): string =>
   createHash('sha1').update(`${key}${acceptSuffix}`).digest('base64');
 
-/** Returns the head of the response for the client; undefined if `answer` does not fit `key`. */
+/** Returns the response's head for the client; undefined if `answer` does not accept `key`. */
 function switchingProtocols(
   { key }: Handshake,
   answer: IncomingMessage,
@@ -103,12 +103,12 @@ export interface UpgradeOptions extends Pick<
   readonly head: Buffer;
   readonly target: Target;
   readonly path: string;
-  /** Headers for the upstream without the handshake's, as alternating names and values. */
+  /** Headers for the upstream, except those of `handshake`, as alternating names and values. */
   readonly headers: readonly string[];
   readonly handshake: Handshake;
   readonly requestId: string;
   readonly limits: ForwardingLimits;
-  /** Called with the upstream's status, also 101; 0: the client left. Not called on a failure. */
+  /** Called with the upstream's status, or 0 if the client has closed. Not called on a failure. */
   readonly onStatus: (status: number) => void;
   /** Called if the upstream gives no usable response. The caller responds to the client. */
   readonly onFailure: (error: UpstreamError) => void;

@@ -4,7 +4,7 @@ import { CloseCode, type ForwardingLimits, type Tunnel } from './tunnel.ts';
 /** Fault of a forwarded request. `malformed`: undici refuses to send the request. */
 export type UpstreamFault = 'timeout' | 'unreachable' | 'malformed';
 
-/** An upstream gave no usable response. The cause is for logs. */
+/** An upstream gave no usable response. Logs, but no responses, contain the `cause`. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly fault: UpstreamFault;

@@ -9,7 +9,7 @@ export type CorsOrigins = readonly string[];
 
 /**
  * Allows pages of the given origins to read all responses, including errors, and answers preflights
- * on every path and without a key. This grants no access, because the service has no cookies.
+ * on every path without authentication. This grants no access, because the service has no cookies.
  * Without origins the function does nothing.
  * @param given The origins, or a function that returns them at the first request.
  * @param requestHeaders Headers that pages may send.

@@ -26,14 +26,14 @@ const maxPipelined = 64;
 export interface HttpServerOptions {
   /** Limits of concurrent connections; none by default. */
   readonly connections?: Connections;
-  /** Lower-case names of further headers that may occur only once; default none. */
+  /** Lower-case names of headers that may occur only once, besides those of HTTP. Default: none. */
   readonly singleHeaders?: readonly string[];
   readonly timeouts?: Partial<ClientTimeouts>;
 }
 
 export interface ServerHandlers {
   readonly request: RequestListener;
-  /** Whether `upgrade` handles a request, which changes its protocol; `request` handles others. */
+  /** Whether `upgrade` handles a request with the header Upgrade. If not, `request` handles it. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Returns the response to a refused request. `request` is undefined if parsing failed. */
@@ -47,7 +47,7 @@ interface ConnectionState {
   last: ServerResponse;
   /** Requests that wait for the end of an earlier one. */
   readonly queue: (() => void)[];
-  /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
+  /** Whether a request was ambiguous, so that it is unknown where the next request begins. */
   isOver: boolean;
 }
 
@@ -63,11 +63,11 @@ export function createHttpServer(
     {
       headersTimeout: timeouts.headersMs,
       requestTimeout: 0,
-      // `headFlaw` refuses a request without the header Host, with a body that says so.
+      // `headFlaw` refuses a request without the header Host, and the response states this reason.
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: timeouts.keepAliveMs,
-      // The kernel detects a vanished peer, so its connection ends and frees its permit.
+      // The kernel ends the connection of a vanished peer, so it no longer counts against a limit.
       keepAlive: true,
       keepAliveInitialDelay: probeDelayMs,
       maxHeaderSize: maxHeaderBytes,
@@ -107,7 +107,7 @@ export function createHttpServer(
       else state.queue.push(begin);
     },
   );
-  // 0 is no limit, because Node would ignore further headers. `headFlaw` limits their number.
+  // 0 means no limit: Node would ignore headers above a limit, but `headFlaw` refuses the request.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     connections?.begin(request.socket);
@@ -128,7 +128,7 @@ export function createHttpServer(
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // Answers only the unreadable request, not an earlier one, and not after a part of a response.
+    // Answers only if no earlier request is running and no part of a response has been sent.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable =
       socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
@@ -159,13 +159,16 @@ function unreadable(code: string | undefined): Refusal {
 export interface ClientTimeouts {
   /** Maximum time for the headers, from their first byte or the start of the connection. */
   readonly headersMs: number;
-  /** Maximum time for a whole request. Forwarded requests have another limit, for long uploads. */
+  /** Maximum time to receive a whole request, unless it is forwarded: an upload may take longer. */
   readonly requestMs: number;
-  /** Maximum idle time of a connection, above that of usual load balancers, which close first. */
+  /** Maximum idle time of a connection. Usual load balancers close their connections earlier. */
   readonly keepAliveMs: number;
   /** Maximum time in which a client reads nothing of its response. */
   readonly stallMs: number;
-  /** Maximum time for a request to end after its response, which an earlier close would discard. */
+  /**
+   * Maximum time to receive the rest of a request after the response. If the server closed the
+   * connection at once, the client could lose the response.
+   */
   readonly lingerMs: number;
 }
 
@@ -201,7 +204,7 @@ export function arriveInTime(
   response.once('close', () => timer.cancel());
 }
 
-/** Limits the time of a client to read its response, and then to send the rest of its request. */
+/** Closes the connection if the client does not read the response, or end the request, in time. */
 function endInTime(
   request: IncomingMessage,
   response: ServerResponse,

@@ -5,12 +5,12 @@ import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
  * Maximum connections that the system queues for acceptance. The system silently drops further
- * ones, and clients retry after 1 s, 3 s, 7 s, so health checks would fail under load. The value is
- * Linux's default maximum.
+ * ones, and clients retry after 1 s, 3 s, 7 s: with a shorter queue, health checks would fail under
+ * load. The value is Linux's default maximum.
  */
 const maxWaitingConnections = 4096;
 
-/** A server can't listen on its address. The message is one line, for a person at a terminal. */
+/** A server can't listen on its address. The message is one line for a terminal. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
@@ -67,7 +67,7 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   await end;
 }
 
-/** Tracks unfinished responses, so that a shutdown ends each of them properly. */
+/** The unfinished responses. At a shutdown, `close` calls the `end` function of each response. */
 export class OpenStreams {
   readonly #ends = new Set<() => void>();
   #closed = false;
@@ -76,7 +76,7 @@ export class OpenStreams {
     return this.#ends.size;
   }
 
-  /** Calls `end` once: at `close`, or now if `close` was called. Returns a function to cancel. */
+  /** Calls `end` once: in `close`, or now if that was called. Returns a function to cancel this. */
   add(end: () => void): () => void {
     if (this.#closed) {
       end();
@@ -114,7 +114,7 @@ export class LastResponses {
     response.once('close', () => this.#underWay.delete(response));
   }
 
-  /** Makes every further response, also to running requests, the last of its connection. */
+  /** Makes each response whose headers have not been sent the last one of its connection. */
   begin(): void {
     this.#begun = true;
     for (const response of this.#underWay) if (!response.headersSent) mark(response);

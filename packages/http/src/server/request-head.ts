@@ -15,7 +15,7 @@ export function* headersIn(raw: readonly string[]): Generator<RawHeader, void, u
   }
 }
 
-/** Matches printable ASCII without `#` and backslashes, which some parsers read as slashes. */
+/** Matches printable ASCII without `#` and `\`. Some parsers read a backslash as a slash. */
 const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
 const plainQuery = /^[!-~]*$/;
 /** Matches a dot segment between slashes. Each character may be encoded, and a `;` may follow. */
@@ -24,8 +24,8 @@ const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
 
 /**
- * Matches two slashes in any spelling, with at most two dots in between. Without an origin before
- * it, such a path is a URL of another host, to which a redirect would lead.
+ * Matches two slashes in any spelling at the beginning, with at most two dots in between. A browser
+ * reads such a path in a redirect as the URL of another host.
  */
 const hostStart = /^\/(?:\.|%2e){0,2}(?:[/\\]|%2f|%5c)/i;
 
@@ -49,7 +49,7 @@ export function isSafePath(path: string): boolean {
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
-/** Headers that may occur only once, because two servers could use different values. */
+/** Headers that may occur only once, because two servers could use different ones of two values. */
 const single: ReadonlySet<string> = new Set([
   'host',
   'authorization',
@@ -83,7 +83,7 @@ function repeatedName(
 /**
  * Returns the refusal of an ambiguous request, which parsers could read as different requests.
  * Converts a target in absolute form to origin form.
- * @param singleHeaders Lower-case names of further headers that may occur only once.
+ * @param singleHeaders Lower-case names of headers that may occur only once, besides `single`.
  */
 export function headFlaw(
   request: IncomingMessage,

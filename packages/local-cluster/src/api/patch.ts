@@ -40,7 +40,7 @@ const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
   resourceClaims: ['name'],
 };
 
-/** Maximum depth of a body. No useful object is deeper, and recursive functions can handle it. */
+/** Maximum depth of a body. No useful object is deeper. Recursive functions handle this depth. */
 const maxDepth = 1000;
 
 export function parseJson(text: string): Json {

@@ -17,7 +17,7 @@ export interface PlaneRequest {
 export interface PlaneResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text, or a stream of texts (watch) or bytes (log), ended by `return` of its iterator. */
+  /** A text, or a stream of texts (watch) or bytes (log). Its iterator's `return` ends a stream. */
   readonly body: string | WatchStream | AsyncIterable<Uint8Array>;
 }
 

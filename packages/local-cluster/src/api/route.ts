@@ -124,7 +124,7 @@ function resourceResponse(
     : { ...response, headers: { ...response.headers, warning: warnings.map(warning).join(', ') } };
 }
 
-/** As in Kubernetes, unknown kinds of a served group get a Status, other paths a plain text. */
+/** Like Kubernetes, sends a Status if the group is served, and a plain text for other paths. */
 function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePath): PlaneResponse {
   const served = registry
     .all()

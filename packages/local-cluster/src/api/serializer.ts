@@ -104,7 +104,7 @@ export interface Serializer {
   readonly contentType: string;
   object(object: ApiObject): string;
   list(items: readonly Stored[], metadata: ListMeta): string;
-  /** Encodes an object of a watch. `json`: its stored text. `first`: a watcher's first object. */
+  /** Encodes an object of a watch. `json` is its stored text; `first` is true for the first one. */
   event(object: ApiObject, json: string | undefined, watcher: { readonly first: boolean }): string;
 }
 

@@ -16,7 +16,7 @@ export interface WatchRequest {
   /** Version after which the watch starts. Undefined: the watch starts with the current state. */
   readonly version: number | undefined;
   readonly bookmarks: boolean;
-  /** Sends a bookmark at the end of the initial events. */
+  /** Whether a bookmark is sent at the end of the initial events. */
   readonly markInitial: boolean;
   readonly timeoutMs: number;
 }

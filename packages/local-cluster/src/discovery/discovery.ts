@@ -95,7 +95,7 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-/** Returns a kind's schema name. As in Kubernetes, built-in kinds are named by Go packages. */
+/** Returns a kind's schema name. Names of built-in kinds contain Go packages, as in Kubernetes. */
 const componentName = ({ group, version, kind, model }: ApiResource): string =>
   model !== undefined && group !== 'apiextensions.k8s.io'
     ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`

@@ -55,7 +55,7 @@ const deleteOptions = message({
   4: ['propagationPolicy', 'string'],
   5: ['dryRun', { list: 'string' }],
 });
-/** Message types by kind. Each of these kinds is the only one of its name in all groups. */
+/** Message types by kind. The name of each of these kinds occurs in only one API group. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
   ConfigMap: message({
@@ -159,7 +159,7 @@ function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
   for (const { number, value } of rawFields(bytes)) {
     const [name, type] = fields[number] ?? [];
     if (name === undefined || type === undefined) continue;
-    // Go also encodes unset strings, as empty ones.
+    // Go encodes an unset string as an empty one, which counts as absent here.
     if (type !== 'string' || buffer(value).length > 0)
       entries.set(name, valueOf(value, type, entries.get(name)));
   }

@@ -73,7 +73,7 @@ export interface ApiServerOptions {
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
-  /** Certificate, which a caller keeps over restarts for its kubeconfigs. Default: a new one. */
+  /** Certificate to keep after a restart, so that kubeconfigs stay valid. Default: a new one. */
   readonly certificate?: Certificate;
   /** A watch or log is closed when its client has read nothing for this time; default 30 s. */
   readonly stalledMs?: number;
@@ -86,7 +86,7 @@ export interface ApiServer {
   readonly secureUrl: string;
   /** Certificate of `secureUrl` in PEM. */
   readonly ca: string;
-  /** Ends watches, waits for pending requests, and frees the port. `plane` stays open. */
+  /** Ends watches, waits for pending requests, and frees the port. Does not close `plane`. */
   close(): Promise<void>;
 }
 
@@ -149,7 +149,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
       return;
     }
-    // The connection closes: the parser would read the rest of a rejected body as the next request.
+    // Closes the connection: the parser would read the rest of a rejected body as the next request.
     if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
       response
@@ -159,7 +159,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     }
     response.writeHead(status, headers);
     await sendStream(response, body, { signal, stalledMs });
-    // The headers, sent before the shutdown, kept the connection open: the socket is closed here.
+    // The headers were sent before the shutdown and keep the connection open, so it is closed here.
     if (closing.signal.aborted) request.socket.end();
   }
 

@@ -126,7 +126,7 @@ async function valueOf(
   );
 }
 
-/** Returns the decoded data. Throws `ContainerConfigError` if a required object does not exist. */
+/** Returns decoded `data`. Throws `ContainerConfigError` if a required object does not exist. */
 export async function dataOf(
   client: KubeClient,
   namespace: string,
@@ -175,13 +175,13 @@ export function translatePath(value: string, mounts: readonly Mount[]): string {
     : `${mount.folder}${value.slice(mount.mountPath === '/' ? 0 : mount.mountPath.length)}`;
 }
 
-/** Translates a path, also as the value of an option: `--data=/workspace`. */
+/** Applies `translatePath` to an argument or, as in `--data=/workspace`, to an option's value. */
 export function translateArgument(value: string, mounts: readonly Mount[]): string {
   const option = /^--?[A-Za-z0-9][\w.-]*=/.exec(value)?.[0] ?? '';
   return option + translatePath(value.slice(option.length), mounts);
 }
 
-/** Returns the working directory: in the folder of a volume, or else in the folder of the pod. */
+/** Returns the working directory, which is in the folder of a volume or of the pod. */
 export function workingDirOf(
   container: Container,
   mounts: readonly Mount[],

@@ -66,7 +66,7 @@ export class LocalKubelet {
     this.#settings = withDefaults(options);
   }
 
-  /** Resolves when pods are accepted. Throws unless on Linux, or if the data folder is in use. */
+  /** Resolves when pods are accepted. Throws if not on Linux, or if the data folder is in use. */
   async start(): Promise<void> {
     if (this.#running !== undefined) throw new Error('the local kubelet has been started already');
     if (process.platform !== 'linux')

@@ -6,7 +6,7 @@ import { type Clock, sleep } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './options.ts';
 
-/** Environment variables of every process: the id of the node, and the id of the run. */
+/** Environment variables of every process, for the id of the node and the id of the run. */
 const nodeMarker = 'CONVERSATION_OPERATOR_NODE';
 const runMarker = 'CONVERSATION_OPERATOR_RUN';
 
@@ -48,7 +48,7 @@ const valueOf = (environ: string, name: string): string | undefined => {
   return environ.slice(from, end < 0 ? undefined : end);
 };
 
-/** Returns a pid's current process; undefined without one, or for a zombie. */
+/** Returns the process that now has the pid; undefined if there is none, or only a zombie. */
 function readProcess(pid: number): ProcessEntry | undefined {
   const stat = parseStat(readProc(`/proc/${pid}/stat`) ?? '');
   if (stat === undefined || stat.state === 'Z' || stat.state === 'X') return undefined;
@@ -98,7 +98,7 @@ class ProcessTable {
     this.#clock = options.clock;
   }
 
-  /** Sends SIGKILL until two passes in succession find no process. Rejects on an aborted signal. */
+  /** Sends SIGKILL until two successive passes find no match. Rejects when `signal` is aborted. */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const request: KillRequest = { matches, done: resolve, emptyPasses: 0 };
@@ -147,7 +147,7 @@ class ProcessTable {
     return found;
   }
 
-  /** Returns whether the next pass has to check the process again. */
+  /** Returns whether the next pass over /proc has to check the process again. */
   #kill(pid: number): boolean {
     try {
       process.kill(pid, 'SIGKILL');
@@ -159,7 +159,7 @@ class ProcessTable {
   }
 }
 
-/** Maximum wait for the end of output after a run. An escaped process may keep the pipe open. */
+/** Maximum wait for the output to end after a run. A surviving process may keep the pipe open. */
 const drainMs = 1000;
 const recoverTimeoutMs = 30_000;
 

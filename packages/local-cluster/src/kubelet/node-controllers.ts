@@ -110,7 +110,7 @@ export function createScheduler(options: {
 
 export const byUid = 'uid';
 
-/** Request for the folder of the claim with this uid. A request for a claim has a namespace. */
+/** Request for the folder of a claim. Unlike a request for a claim, it has no namespace. */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
 interface Options {
@@ -137,7 +137,7 @@ export class VolumeProvisioner {
     });
   }
 
-  /** Checks all folders, as claims may have been deleted in between. `claims` must have synced. */
+  /** Checks the folders of claims deleted while the node did not run. `claims` must have synced. */
   async sweep(): Promise<void> {
     for (const name of await readdir(this.#options.folder.volumes))
       this.controller.enqueue(folderRequest(name));

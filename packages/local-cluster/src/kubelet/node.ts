@@ -123,7 +123,7 @@ export class AddressPool {
     this.#port = options.port;
   }
 
-  /** Reserves an address, `preferred` if free. Throws where only 127.0.0.1 is usable (macOS). */
+  /** Reserves an address, `preferred` if free. Throws if only 127.0.0.1 is usable (macOS). */
   async reserve(preferred?: string): Promise<Reservation> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const address =
@@ -145,7 +145,7 @@ export class AddressPool {
   }
 }
 
-/** Names safe as a path segment: uids and DNS labels, without dots and slashes. */
+/** Names that are safe as a path segment: uids and DNS labels, without dots and slashes. */
 const safeName = /^[A-Za-z0-9]([A-Za-z0-9-]{0,251}[A-Za-z0-9])?$/;
 
 /** Returns the name. Throws for a name that could lead out of its folder. */
@@ -213,7 +213,7 @@ export async function lockNode(nodeId: string): Promise<() => Promise<void>> {
   return () => closed(server);
 }
 
-/** Removes a tree without following links. Makes read-only folders (module caches) writable. */
+/** Removes a tree without following links. Makes read-only folders (of module caches) writable. */
 export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

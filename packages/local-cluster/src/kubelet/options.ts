@@ -41,7 +41,7 @@ export interface ProcessRunner {
 
 /** Program that runs in place of an image, because the node pulls no images. */
 export interface ImageProgram {
-  /** Command in place of the image's entry point. Its first element is a path or found in PATH. */
+  /** Command in place of the image's entry point. Its first element is a path or a name in PATH. */
   readonly command: readonly string[];
   /** Environment of the image. Variables of the pod take precedence. */
   readonly env?: Readonly<Record<string, string>>;

@@ -113,7 +113,7 @@ export class PodRuntime {
     return decide(pod, records, this.#options.settings.clock.monotonic());
   }
 
-  /** Ends the containers of a deleted pod, reports their end, and deletes the object. */
+  /** Ends the containers of a deleted pod, reports their end, and deletes the Pod object. */
   async #finish(): Promise<void> {
     this.#containers.terminateAll();
     await this.#report(noneWaiting);

@@ -93,7 +93,7 @@ function containerStatus(
   }
 }
 
-/** Returns a kubelet's phase (getPhase in kubelet_pods.go). A terminal phase never changes. */
+/** Returns the pod's phase like getPhase in kubelet_pods.go. A terminal phase never changes. */
 export function phaseOf({
   pod,
   records,
@@ -160,7 +160,7 @@ const verdicts = (observed: Observed, phase: string): readonly Verdict[] => [
   { type: 'PodScheduled', status: 'True' },
 ];
 
-/** Keeps conditions of other clients. A transition time changes only when the status does. */
+/** Keeps other clients' conditions. A `lastTransitionTime` changes only with its `status`. */
 function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
   const present = observed.pod.status?.conditions ?? [];
   const before = new Map(
@@ -183,7 +183,7 @@ function conditionsOf(observed: Observed, phase: string): readonly PodCondition[
   ];
 }
 
-/** Returns a kubelet's status. Equal observations give an equal status, so no write is needed. */
+/** Returns the status as a kubelet reports it. The same observations give the same status. */
 export function podStatusOf(observed: Observed): PodStatus {
   const { pod, records, waiting, podIP, hostIP, startTime, previous } = observed;
   const phase = phaseOf(observed);

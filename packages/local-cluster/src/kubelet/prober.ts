@@ -33,7 +33,7 @@ export function probeError(probe: Probe | undefined, container: Container): stri
     : undefined;
 }
 
-/** Runs one check. An HTTP status from 200 to 399, or a connection, is a success. Never rejects. */
+/** Runs a check. HTTP status 200 to 399, or a TCP connection, is a success. Never rejects. */
 function runProbe(probe: Probe, target: ProbeTarget): Promise<ProbeOutcome> {
   const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
   return probe.httpGet === undefined

@@ -55,7 +55,7 @@ function objectSchema(name: string, reference: Reference) {
 
 const resolved = new Map<string, Schema>();
 
-/** Returns the shared schema of a built-in type. Each kind's `validate` checks required fields. */
+/** Returns a built-in type's shared schema, without required fields: `validate` checks these. */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;

@@ -37,8 +37,8 @@ function storageErrors({ resources }: ClaimSpec): FieldError[] {
 }
 
 /**
- * Returns an error for a change, except of a bound claim's `resources` and attributes class, and of
- * `volumeName` and `storageClassName` while these are not set.
+ * Returns an error if the spec has changed. A bound claim may change its `resources` and
+ * `volumeAttributesClassName`. Every claim may set an absent `volumeName` or `storageClassName`.
  */
 function changeErrors(spec: ClaimSpec, old: Claim): FieldError[] {
   const { spec: before = {} } = old;

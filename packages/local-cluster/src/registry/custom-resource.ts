@@ -139,7 +139,7 @@ function definitionDefaults(definition: Definition): Definition {
   };
 }
 
-/** Adds the finalizer, and the conditions of a served kind: a stored kind is served at once. */
+/** Adds the finalizer, and conditions of a served kind: the server serves every stored kind. */
 function definitionInitial(definition: Definition): Definition {
   const { metadata, spec } = definition;
   const condition = (type: string, reason: string, message: string) => ({

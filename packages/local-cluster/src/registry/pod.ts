@@ -40,7 +40,7 @@ const quantityText = (map: Readonly<Record<string, unknown>>): Record<string, st
   );
 
 function resourceDefaults({ resources = {} }: Container) {
-  // A limit without a request is also the request.
+  // A resource with a limit but without a request gets the limit as its request.
   const { limits, requests = limits } = resources;
   return {
     ...resources,
@@ -116,7 +116,7 @@ export const podInitial = (pod: Pod): Pod => ({
   status: { phase: 'Pending', qosClass: qosClass(pod) },
 });
 
-/** Grace period of a pod; 0 without a node or in a terminal phase, when no kubelet runs it. */
+/** Grace period of a pod; 0 if no kubelet runs it: without a node, or in a terminal phase. */
 export function podGraceSeconds({ spec, status }: Pod): number {
   const isOver = status?.phase === 'Succeeded' || status?.phase === 'Failed';
   return spec?.nodeName === undefined || isOver ? 0 : (spec.terminationGracePeriodSeconds ?? 30);

@@ -37,7 +37,7 @@ function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/** Converts JSON into CEL values. By the schema, integers become int and date-times timestamps. */
+/** Converts JSON into CEL values: by `schema`, integers into int and date-times into timestamps. */
 function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
   if (isObject(value))

@@ -36,7 +36,7 @@ export interface ValidationRule {
 export const valuesOf = (schema: Schema | undefined): Schema | undefined =>
   typeof schema?.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 
-/** Returns the schema of a field, or of a map's values; undefined without either. */
+/** Returns the schema of a field, or of a map's values; undefined if `schema` has neither. */
 export const partOf = (schema: Schema | undefined, key: string): Schema | undefined =>
   schema?.properties !== undefined && Object.hasOwn(schema.properties, key)
     ? schema.properties[key]

@@ -21,7 +21,7 @@ const typeOf = (value: Json): string => {
 const hasType = (value: Json, type: string): boolean =>
   typeOf(value) === type || (type === 'number' && typeof value === 'number');
 
-/** Reasons after which rules are not checked, because they rely on a value that fits the schema. */
+/** Reasons of errors after which rules are not checked. Rules need values that fit the schema. */
 const blocking: ReadonlySet<string> = new Set([
   'FieldValueRequired',
   'FieldValueTypeInvalid',
@@ -56,7 +56,7 @@ export function validate(
 
 const ruled = new WeakMap<Schema, boolean>();
 
-/** Whether the schema contains rules at any depth. */
+/** Whether the schema contains CEL rules at any depth. */
 function hasRules(schema: Schema): boolean {
   const known = ruled.get(schema);
   if (known !== undefined) return known;
@@ -68,7 +68,7 @@ function hasRules(schema: Schema): boolean {
   return has;
 }
 
-/** Returns errors of the rules, parents first. The rules of unchanged values are not checked. */
+/** Returns the errors of CEL rules, parents first. Does not check the rules of unchanged values. */
 function ruleErrors(
   value: Json,
   schema: Schema,
@@ -166,7 +166,7 @@ function numberErrors(value: number, { minimum, maximum }: Schema, path: string)
 }
 
 const patterns = new Map<string, RegExp>();
-/** Compiles a pattern. Features that RE2 (in Kubernetes) shares with JavaScript mean the same. */
+/** Compiles a pattern. Syntax of Kubernetes' RE2 that JavaScript supports has the same meaning. */
 function patternOf(source: string): RegExp {
   const known = patterns.get(source);
   if (known !== undefined) return known;
@@ -190,7 +190,7 @@ function characters(text: string): number {
 function stringErrors(value: string, schema: Schema, path: string): FieldError[] {
   const { minLength, maxLength, pattern, format } = schema;
   const errors: FieldError[] = [];
-  // Lengths count characters, as in Go. UTF-16 units are used where the result is the same.
+  // A length counts characters, as in Go. `value.length` is used if it gives the same result.
   const length =
     minLength !== undefined || (maxLength !== undefined && value.length > maxLength)
       ? characters(value)

@@ -25,7 +25,7 @@ export interface Row {
 export interface Journal {
   /** Returns all stored objects and the highest version ever assigned. */
   load(): { readonly rows: readonly Row[]; readonly revision: number };
-  /** Returns when all rows are durable. Throws when none of the rows is. */
+  /** Returns after all rows have become durable. Throws if no row has become durable. */
   append(rows: readonly Row[], revision: number): void;
   close(): void;
   /** True when `append` waits for the disk, so that the store batches writes. */

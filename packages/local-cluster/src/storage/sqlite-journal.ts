@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { type Journal, type Row, StorageError } from './object-store.ts';
 
-/** Identifier of the program and version of the tables, in the header of the file. */
+/** The file's header contains this id of the program, and `layout`, the version of the tables. */
 const applicationId = 0x434f_4f50;
 const layout = 1;
 

@@ -91,7 +91,7 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Age
       ? withTransition(status, { status: 'PREPARING_REPOSITORY', time: isoTime(clock) })
       : status;
     const next = deadlines.check({ stored, status: preparing, sandbox });
-    // The write shows the step to watches before the work begins. It also stores the name of the
+    // The write shows the step to watches before the work begins, and stores the name of the
     // sandbox, which must be in the status before the agent receives the conversation.
     const isSaved =
       stored.spec.repository !== undefined || stored.status?.sandboxName === undefined;
