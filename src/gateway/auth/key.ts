@@ -11,7 +11,7 @@ export interface IssueKeyOptions {
   readonly owner: string;
   readonly role?: ApiKeySpec['role'];
   readonly description?: string | undefined;
-  /** What the key opens; absent: all that its issuer opens. */
+  /** Scopes of the key; absent: those of its issuer. */
   readonly scopes?: ApiKeySpec['scopes'];
   /** Time in RFC 3339 from which the key is valid; absent: at once. */
   readonly notBefore?: string | undefined;

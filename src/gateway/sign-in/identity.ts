@@ -38,7 +38,7 @@ export interface IssuerSettings {
 /** The claims of an ID token whose signature, issuer, audience and times hold. */
 export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
 
-/** What a person may do here, as far as the identity provider decides it. */
+/** Owner and rights of a person, as far as the identity provider decides them. */
 export type Identity = Pick<ApiKeySpec, 'owner' | 'role' | 'scopes' | 'templates'> & {
   readonly person: NonNullable<ApiKeySpec['person']>;
 };
@@ -103,8 +103,8 @@ const ranks = ['viewer', 'user', 'admin'] as const;
 const maxName = 200;
 
 /**
- * What a person with these claims may do: the highest role of all rules that match, and the
- * templates of all of these, where each names some. Throws `IdentityRefused` where no rule matches.
+ * Rights of a person with these claims: the highest role of all rules that match, and the templates
+ * of all of these rules if each one names some. Throws `IdentityRefused` if no rule matches.
  */
 export function identityOf(
   claims: Claims,

@@ -191,8 +191,8 @@ export class Sessions {
   }
 
   /**
-   * Signs in a person whom an identity provider has confirmed. The session of the request goes on if
-   * it is that of the same person with the same rights; otherwise it ends, and another one begins.
+   * Signs in a person whom an identity provider has confirmed. If the request has a session of the
+   * same person with the same rights, that session continues. Otherwise another one replaces it.
    */
   async openForPerson(identity: Identity, response: ServerResponse): Promise<void> {
     const { req: request } = response;

@@ -60,7 +60,7 @@ function KeyItem({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }
   );
 }
 
-/** What a new key opens, by the words of the form. */
+/** Scopes of a new key, by the words of the form; undefined: those of the session. */
 const scopeChoices = {
   'All that you may do': undefined,
   'Reading only': ['read'],

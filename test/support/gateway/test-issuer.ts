@@ -25,7 +25,7 @@ interface Token {
   algorithm: 'RS256' | 'none' | 'other key';
 }
 
-/** An OpenID provider that lies where a test wants it to. Whoever asks is signed in. */
+/** An OpenID provider that lies where a test wants it to, and signs `person` in without a form. */
 export class TestIssuer {
   /** The person who is signed in; undefined: a login form would appear. */
   person: Person | undefined = { sub: 'alice', name: 'Alice', groups: ['developers'] };
