@@ -52,7 +52,10 @@ export const frameBytes = 256 * 1024;
 export const segmentBytes = 1024 * 1024;
 const maxKinds = 32;
 
-/** A segment as stored: frames, checksums of the ids, and words. A tail has no words in `body`. */
+/**
+ * A segment as stored: frames, checksums of the ids, and the words for searches. The last segment,
+ * which still grows, has no words in `body`.
+ */
 export interface PackedSegment {
   readonly segment: Segment;
   readonly body: Buffer;

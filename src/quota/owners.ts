@@ -204,7 +204,7 @@ export class Owner implements Limited {
     return (this.#evictable = { load, rule, slots: slots.sort(byRank(rule)), until });
   }
 
-  /** Whether a sandbox may need a decision, apart from time limits and automatic resumes. */
+  /** Whether a sandbox may need a decision for another reason than a time limit or a resume. */
   get mayNeedDecision(): boolean {
     const { waiting, undecided, releasable, holding } = this.load;
     return (

@@ -28,7 +28,7 @@ export function plainText(text: string, maxLength: number): string {
 }
 
 const maxDerivedLength = 80;
-/** Maximum characters in which the first words of a text are searched. */
+/** Maximum characters of a text that are read to find its first words. */
 export const maxReadLength = 2000;
 
 const fence = /^ {0,3}(?:```|~~~).*$/m;

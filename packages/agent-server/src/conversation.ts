@@ -336,7 +336,8 @@ export class Conversation {
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)
-      // The other reason is a shutdown, which loses a running command like a crash does.
+      // A signal without the reason `interrupt` comes from a shutdown, which loses a running
+      // command like a crash does.
       return signal.reason === 'interrupt'
         ? [...this.#failures(interruptText), ...paused('InterruptEvent')]
         : [...this.#failures(restartText), ...paused()];

@@ -116,9 +116,9 @@ export class AdmissionReads {
   }
 
   /**
-   * The listed version of a sandbox, or a newer one. The cache supplies the listed version, because
-   * a list of whole objects would delay the first decision. Undefined for a deleted sandbox, and
-   * for one with an unknown schema.
+   * The listed version of a sandbox, or a newer one. The list contains only metadata, because whole
+   * objects would delay the first decision. The object comes from the cache, or from the API server
+   * if the cache has another version. Undefined for a deleted sandbox and for an unknown schema.
    */
   async #newest(metadata: ObjectMeta, signal?: AbortSignal): Promise<Sandbox | undefined> {
     const { client, stores } = this.#options;

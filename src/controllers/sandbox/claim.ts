@@ -64,7 +64,7 @@ export function buildClaim(
 type ClaimOwnership =
   /** Made for the sandbox, or retained from a sandbox of the same name and owner, and reused. */
   | 'own'
-  /** Owned by an earlier sandbox of the same name and deleted with it, or already being deleted. */
+  /** Being deleted, or about to be: an earlier sandbox of the name, which is deleted, owns it. */
   | 'going'
   /** Made for another owner or by hand. The sandbox never uses such a claim. */
   | 'foreign';

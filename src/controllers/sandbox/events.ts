@@ -44,8 +44,9 @@ export function podEvent(
 }
 
 /**
- * The Event of a change of a sandbox's status. Undefined for the steps of a start, and for the end
- * of a start that an Event of the conversation reports. `serverMessage` is the API server's text.
+ * The Event of a change of a sandbox's status; undefined for a step of a start. Also undefined for
+ * the end of a start, if an Event of the conversation reports that end.
+ * @param serverMessage Error message of the API server that caused the change, if any.
  */
 export function statusEvent(
   before: Sandbox,

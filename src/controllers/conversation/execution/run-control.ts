@@ -75,7 +75,8 @@ export class KeyRotation {
     try {
       await agent.useLlm(endpoint, state.id, llm, { signal });
     } catch (error) {
-      // The agent does not support the call, and another attempt would fail as well.
+      // An agent that answers with one of these codes does not support the call: the error is
+      // ignored, because another attempt would fail as well.
       if (!(
         error instanceof AgentError &&
         (error.code === 'not-found' || error.code === 'refused')
