@@ -50,6 +50,9 @@ const maxConfigurationMs = 60_000;
 const timeoutSeconds = 10;
 /** Permitted difference between the clocks of the issuer and of the gateway. */
 const clockToleranceSeconds = 60;
+/** For an issuer on this machine, the only one that the settings accept without TLS. */
+// oxlint-disable-next-line typescript/no-deprecated -- deprecated only to draw attention
+const allowPlainHttp: (configuration: oidc.Configuration) => void = oidc.allowInsecureRequests;
 /** Maximum size of an answer of an issuer, so that no claim fills the memory. */
 const maxAnswerBytes = 256 * 1024;
 
@@ -219,12 +222,12 @@ export class IdentityProviders {
         body: body ?? null,
         redirect: 'error',
         dispatcher: this.#pool,
-      } as Parameters<typeof undiciFetch>[1]) as unknown as Promise<Response>;
-    const isLocal = issuer.startsWith('http:');
+      });
+    const rules = issuer.startsWith('http:') ? [allowPlainHttp] : [];
     const found = await oidc.discovery(new URL(issuer), clientId, undefined, oidc.None(), {
       timeout: timeoutSeconds,
       [oidc.customFetch]: send,
-      ...(isLocal ? { execute: [oidc.allowInsecureRequests] } : {}),
+      execute: rules,
     });
     const server = found.serverMetadata();
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
@@ -242,7 +245,7 @@ export class IdentityProviders {
     );
     configuration.timeout = timeoutSeconds;
     configuration[oidc.customFetch] = send;
-    if (isLocal) oidc.allowInsecureRequests(configuration);
+    for (const rule of rules) rule(configuration);
     // Signatures are checked too, although the token comes from the issuer itself.
     oidc.enableNonRepudiationChecks(configuration);
     return configuration;

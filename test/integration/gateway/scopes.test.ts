@@ -19,7 +19,11 @@ const aKey = async (
   {
     owner = 'alice',
     ...more
-  }: { readonly owner?: string; readonly role?: 'user' | 'admin'; readonly notBefore?: string } = {},
+  }: {
+    readonly owner?: string;
+    readonly role?: 'user' | 'admin';
+    readonly notBefore?: string;
+  } = {},
 ) => {
   const { key, resource } = await issueKey({
     client: gateway.client,
@@ -54,7 +58,10 @@ describe('the scope of an operation', () => {
     async (_name, route) => {
       const needed = scopeOf(route);
       const others = apiKeyScopes.filter((scope) => scope !== needed);
-      const without = await ask(route, await aKey(others, { owner: route.operationId, role: 'admin' }));
+      const without = await ask(
+        route,
+        await aKey(others, { owner: route.operationId, role: 'admin' }),
+      );
       if (needed === undefined) expect(without.text).not.toContain('insufficient-scope');
       else {
         expect(without.status).toBe(403);
@@ -62,7 +69,10 @@ describe('the scope of an operation', () => {
           code: 'insufficient-scope',
           detail: `The key does not have the scope ${needed}, which this operation needs.`,
         });
-        const alone = await ask(route, await aKey([needed], { owner: route.operationId, role: 'admin' }));
+        const alone = await ask(
+          route,
+          await aKey([needed], { owner: route.operationId, role: 'admin' }),
+        );
         expect(alone.text).not.toContain('insufficient-scope');
       }
     },

@@ -22,7 +22,7 @@ const settings: IssuerSettings = {
   recheckSeconds: 900,
 };
 const identity = (claims: Partial<Claims>, more: Partial<IssuerSettings> = {}) =>
-  identityOf({ sub: 'u1', ...claims } as Claims, { ...settings, ...more }, ['company', 'partner']);
+  identityOf({ sub: 'u1', ...claims }, { ...settings, ...more }, ['company', 'partner']);
 
 describe('the identity of a person', () => {
   it.each<[string, Partial<Claims>, object]>([
