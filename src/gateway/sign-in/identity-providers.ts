@@ -58,7 +58,8 @@ const maxAnswerBytes = 256 * 1024;
 
 export interface IdentityProvidersOptions {
   readonly issuers: readonly IssuerSettings[];
-  readonly outward: Outward;
+  /** Absent: there are no issuers. */
+  readonly outward?: Outward;
   readonly clock: Clock;
   readonly logger: Logger;
   /** URL of the gateway for browsers, without a slash at the end. */
@@ -74,13 +75,13 @@ interface Known {
 export class IdentityProviders {
   readonly issuers: readonly IssuerSettings[];
   readonly #options: IdentityProvidersOptions;
-  readonly #pool: Dispatcher;
+  readonly #pool: Dispatcher | undefined;
   readonly #known = new Map<string, Known>();
 
   constructor(options: IdentityProvidersOptions) {
     this.issuers = options.issuers;
     this.#options = options;
-    this.#pool = options.outward.pool({
+    this.#pool = options.outward?.pool({
       connections: 16,
       connectTimeoutMs: timeoutSeconds * 1000,
       maxResponseBytes: maxAnswerBytes,
@@ -165,8 +166,8 @@ export class IdentityProviders {
     );
   }
 
-  close(): Promise<void> {
-    return this.#pool.destroy();
+  async close(): Promise<void> {
+    await this.#pool?.destroy();
   }
 
   /** RFC 9700, 4.4.2.2: an address for each issuer, so that no issuer gets the code of another. */
@@ -221,7 +222,7 @@ export class IdentityProviders {
         ...options,
         body: body ?? null,
         redirect: 'error',
-        dispatcher: this.#pool,
+        ...(this.#pool && { dispatcher: this.#pool }),
       });
     const rules = issuer.startsWith('http:') ? [allowPlainHttp] : [];
     const found = await oidc.discovery(new URL(issuer), clientId, undefined, oidc.None(), {

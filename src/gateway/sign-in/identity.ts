@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ApiKeySpec } from '../../resources/api-key.ts';
+import { plainText } from '../../resources/plain-text.ts';
 import { ownerName } from '../../resources/schema.ts';
 
 /** Names of nested claims, outermost first. */
@@ -113,7 +114,7 @@ export function identityOf(
 ): Identity {
   const { name: issuer, nameClaim, rules, recheckSeconds } = settings;
   const matching = rules.filter((rule) => matches(claims, rule));
-  const name = (textOf(claimAt(claims, nameClaim)) ?? claims.sub).slice(0, maxName);
+  const name = plainText(textOf(claimAt(claims, nameClaim)) ?? claims.sub, maxName);
   const role = ranks.findLast((rank) => matching.some((rule) => rule.role === rank));
   if (role === undefined)
     throw new IdentityRefused(

@@ -134,7 +134,9 @@ describe('the OpenAPI document', () => {
       '/health',
       '/login',
       '/login',
+      '/login/{issuer}',
       '/logout',
+      '/oauth/callback/{issuer}',
       '/oauth/device/authorize',
       '/openapi.json',
       '/operate',
@@ -172,6 +174,7 @@ describe('the OpenAPI document', () => {
       '/conversations/{id}',
       '/docs',
       '/login',
+      '/logout',
       '/operate',
     ]);
   });

@@ -143,6 +143,7 @@ export const serviceExamples: Examples = {
   searchBranches: { answers: { 200: pageOf({ name: 'main', commit_sha: '', protected: false }) } },
   conversationPage: { answers: { 200: page } },
   loginPage: { answers: { 200: page } },
+  logout: { answers: { 200: page } },
   authenticate: { answers: { 200: success } },
   passToAgent: {
     body: {
