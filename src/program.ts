@@ -77,6 +77,16 @@ export async function runProgram({
       new Option('--role <role>', 'what it may do').choices(['user', 'admin']).default('user'),
     )
     .option('--description <text>', 'what it is for')
+    .addOption(
+      new Option('--scopes <scope...>', 'what it opens; by default all').choices([
+        'read',
+        'start',
+        'manage',
+        'secrets',
+        'admin',
+      ]),
+    )
+    .option('--not-before <time>', 'when it begins to work; by default at once')
     .option('--expires-at <time>', 'when it stops working, for example 2027-01-31T00:00:00Z')
     .action(async (options: CreateKeyOptions) =>
       (await import('./commands/keys.ts')).createKey(options),

@@ -1,5 +1,10 @@
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
+import { ConfigError } from '../config/environment.ts';
+import { readSignIn } from '../config/sign-in.ts';
+import type { Transport } from '@conversation-operator/kube/transport';
+import type { ClusterKeys } from '../gateway/sign-in/service-accounts.ts';
+import { z } from 'zod';
 import type { GatewayOptions } from '../gateway/gateway.ts';
 import { loggerOf } from './process.ts';
 import { existsSync } from 'node:fs';
@@ -52,6 +57,46 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
     ...(config.METRICS_URL === undefined ? {} : { metricsUrl: config.METRICS_URL }),
     ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   }) satisfies Partial<GatewayOptions>;
+
+/**
+ * The keys of the cluster's tokens, which the API server shows to all service accounts
+ * (`system:service-account-issuer-discovery`).
+ */
+async function clusterKeysOf(transport: Pick<Transport, 'call'>): Promise<ClusterKeys> {
+  const read = (path: string) =>
+    transport.call({ verb: 'get', resource: 'openid', method: 'GET', path });
+  const document = await read('/.well-known/openid-configuration');
+  const { issuer } = z.object({ issuer: z.string() }).parse(document);
+  const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
+  return { issuer, keys: keySet.parse(await read('/openid/v1/jwks')) };
+}
+
+/**
+ * Identity providers and service accounts of the settings. Throws a ConfigError for a file that is
+ * not valid.
+ * @param transport Reads the keys of the cluster. Absent: service accounts have no tokens.
+ */
+export function signInOf(
+  config: GatewayConfig | UpConfig,
+  { outward }: OutwardRuntime,
+  transport?: Pick<Transport, 'call'>,
+) {
+  const { issuers, serviceAccounts: settings } = readSignIn(config);
+  if (issuers.length > 0 && transport !== undefined && config.PUBLIC_URL === undefined)
+    throw new ConfigError('PUBLIC_URL is needed: identity providers send people back to it');
+  if (settings !== undefined && transport === undefined)
+    throw new ConfigError('SIGN_IN_FILE: serviceAccounts: needs a cluster, which make run is not');
+  return {
+    signIn: {
+      issuers,
+      outward,
+      requireActivePerson: config.SIGN_IN_KEYS_REQUIRE_ACTIVE_PERSON,
+      ...(settings === undefined || transport === undefined
+        ? {}
+        : { serviceAccounts: { settings, readKeys: () => clusterKeysOf(transport) } }),
+    },
+  };
+}
 
 /** A folder of the build: beside the bundled program, or in `dist` of a checkout. */
 const builtFolder = (programFolder: string, name: string, file: string): string | undefined =>

@@ -10,6 +10,7 @@ import {
   gatewaySettings,
   webDirectories,
   pullRequestService,
+  signInOf,
 } from './gateway-wiring.ts';
 import { gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './process.ts';
@@ -25,7 +26,10 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   const config = readGatewayConfig(process.env);
   const stopped = interrupted();
   await using stack = new AsyncDisposableStack();
-  const { runtime, connection, namespace, keys, client } = await clusterProcess(config, stack);
+  const { runtime, connection, namespace, keys, client, transport } = await clusterProcess(
+    config,
+    stack,
+  );
   const { clock, logger, metrics } = runtime;
   const caches = gatewayCaches({ client, namespace, ...runtime });
   const ofService = serviceCaches({ client, namespace, ...runtime });
@@ -42,6 +46,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
+    ...signInOf(config, runtime, transport),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     pullRequests,

@@ -8,7 +8,18 @@ export interface CreateKeyOptions extends ClusterOptions {
   readonly owner: string;
   readonly role: ApiKeySpec['role'];
   readonly description?: string;
+  readonly scopes?: ApiKeySpec['scopes'];
+  readonly notBefore?: string;
   readonly expiresAt?: string;
+}
+
+/** The time in RFC 3339. Throws a CommandError that names the option for another text. */
+function timeOf(option: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const time = Date.parse(text);
+  if (Number.isNaN(time))
+    throw new CommandError(`${option}: ${text} is not a time like 2027-01-31T00:00:00Z`);
+  return new Date(time).toISOString();
 }
 
 /** Prints only the new key on standard output. The key can not be shown again. */
@@ -16,12 +27,15 @@ export async function createKey({
   owner,
   role,
   description,
+  scopes,
+  notBefore,
   expiresAt,
   ...options
 }: CreateKeyOptions): Promise<void> {
-  if (expiresAt !== undefined && Number.isNaN(Date.parse(expiresAt))) {
-    throw new CommandError(`--expires-at: ${expiresAt} is not a time like 2027-01-31T00:00:00Z`);
-  }
+  const times = {
+    notBefore: timeOf('--not-before', notBefore),
+    expiresAt: timeOf('--expires-at', expiresAt),
+  };
   await withClient(options, async (client, namespace) => {
     const { key, resource } = await issueKey({
       client,
@@ -29,7 +43,8 @@ export async function createKey({
       owner,
       role,
       description,
-      expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
+      scopes,
+      ...times,
     });
     process.stderr.write(
       `Key ${resource.metadata.name} of ${owner} in namespace ${namespace}. It is shown only now:\n`,
@@ -50,13 +65,14 @@ export async function listKeys(options: ClusterOptions): Promise<void> {
     metadata.name,
     spec.owner,
     spec.role,
+    (spec.scopes ?? ['all']).join(','),
     spec.disabled === true ? 'disabled' : (spec.expirationTime ?? 'never'),
     metadata.creationTimestamp,
     spec.issuedBy?.name ?? '',
     spec.description ?? '',
   ]);
   process.stdout.write(
-    `${textTable([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`,
+    `${textTable([['NAME', 'OWNER', 'ROLE', 'SCOPES', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`,
   );
 }
 

@@ -99,7 +99,14 @@ export async function clusterProcess(
   stack.defer(close);
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());
-  return { runtime, connection, namespace: config.NAMESPACE ?? ownNamespace, keys, client };
+  return {
+    runtime,
+    connection,
+    namespace: config.NAMESPACE ?? ownNamespace,
+    keys,
+    client,
+    transport,
+  };
 }
 
 /** Starts the reflectors, which the stack stops. */

@@ -24,6 +24,7 @@ import {
   gatewaySettings,
   webDirectories,
   pullRequestService,
+  signInOf,
 } from './gateway-wiring.ts';
 import { mountedAgentCredentials, localMasterKey } from './credential-files.ts';
 import { CommandError, portInUse } from './terminal.ts';
@@ -269,6 +270,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
+    ...signInOf(config, runtime),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     pullRequests,

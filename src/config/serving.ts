@@ -1,4 +1,5 @@
 import { z, type core } from 'zod';
+import { signInSettings } from './sign-in.ts';
 import { isAddressRange } from '@conversation-operator/http/limits/client-address';
 import {
   cloneTimeout,
@@ -79,6 +80,7 @@ export function checkGithubApp(config: GithubAppSettings, context: core.$Refinem
 }
 
 export const serving = {
+  ...signInSettings,
   ...cloneTimeout,
   /**
    * Whether the gateway asks git hosts about a repository and branch, and for lists of branches.

@@ -99,7 +99,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     await closeServer(server, clock, graceMs);
     loadShedder.stop();
     const { control, events, files } = services;
-    const clients = [agents, events, files, control];
+    const clients = [agents, events, files, control, services.identityProviders];
     await Promise.all([...clients.map((client) => client.close()), keyUse.stop()]);
     services.secretReads.close();
     unfollow();

@@ -19,8 +19,8 @@ import { SecretReader } from './lookup/secret-reader.ts';
 import { SettingsStore } from './lookup/settings-store.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
+import { createSignIn } from './sign-in/create-sign-in.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
-import { Sessions } from './sign-in/sessions.ts';
 
 /** Host for URLs: 127.0.0.1 in place of a wildcard address, to which no browser connects. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
@@ -53,7 +53,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
     ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
   };
-  const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
+  const { requireActivePerson = false } = options.signIn ?? {};
+  const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock, requireActivePerson });
   const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });
   const limits = createLimits(options, { logger, proxies, bytesOf: (name) => caps.bytesOf(name) });
   const { client, pool, slowReaders, scheduler, rateLimits, connections } = limits;
@@ -91,22 +92,11 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
-  const sessions = new Sessions({
-    client: options.client,
-    namespace,
-    clock,
-    keys,
-    ring,
-    lookup,
-    feeds,
-    publicUrl,
-    random,
-    ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
-  });
+  const signIn = createSignIn(options, { ring, lookup, feeds, logger, publicUrl, random });
   const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),
-    isSignedIn: (request) => sessions.holderOf(request) !== undefined,
+    isSignedIn: (request) => signIn.sessions.holderOf(request) !== undefined,
   });
   return {
     client,
@@ -138,7 +128,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     rateLimits,
     connections,
     random,
-    sessions,
+    ...signIn,
     caches,
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,

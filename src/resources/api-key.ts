@@ -19,8 +19,12 @@ import {
 
 export const apiKeyRoles = ['user', 'admin'] as const;
 
+/** Kinds of operations that a key may open; `scopeOf` in src/gateway/http/route.ts assigns them. */
+export const apiKeyScopes = ['read', 'start', 'manage', 'secrets', 'admin'] as const;
+export type ApiKeyScope = (typeof apiKeyScopes)[number];
+
 /** Uses of an ApiKey that belongs to the sign-in of a person in a browser. */
-export const signInUses = ['Link', 'Session'] as const;
+export const signInUses = ['Link', 'Session', 'ServiceAccount'] as const;
 
 export const apiKeySpecSchema = z
   .object({
@@ -34,6 +38,14 @@ export const apiKeySpecSchema = z
       'SHA-256 of the key, in hex. The key itself is stored nowhere.',
     ),
     description: optional(text(200), 'Purpose of the key, for people.'),
+    scopes: optional(
+      z.array(z.enum(apiKeyScopes)).min(1).max(apiKeyScopes.length),
+      'What the key opens: read, start (conversations and messages), manage (all other changes, and the agents), secrets, admin (what the role admin adds). A key opens no more than the keys that it depends on. Absent: all.',
+    ),
+    notBefore: optional(
+      timestamp(),
+      'Time before which the key is invalid. Absent: valid at once.',
+    ),
     expirationTime: optional(timestamp(), 'Time from which the key is invalid. Absent: never.'),
     disabled: optional(z.boolean(), 'True: the key is invalid.'),
     issuedBy: optional(
@@ -43,14 +55,36 @@ export const apiKeySpecSchema = z
       }),
       'Key that created this one over REST. This key is valid only as long as that one is. Absent: created on the command line or with kubectl.',
     ),
+    templates: optional(
+      z.array(objectName()).min(1).max(100),
+      'Templates that the key may start. Absent: all.',
+    ),
+    person: optional(
+      z.object({
+        issuer: described(
+          text(32),
+          'Name of the identity provider in the settings of the gateway.',
+        ),
+        subject: described(text(255), 'Identifier of the person at the provider.'),
+        name: described(text(200), 'Name of the person, for people.'),
+        recheckSeconds: described(
+          z.int().min(60).max(86_400),
+          'Seconds after which the provider has to confirm the person again.',
+        ),
+      }),
+      'Person whom an identity provider has signed in. The session is valid while the provider confirms the person.',
+    ),
     signIn: optional(
       z.enum(signInUses),
-      'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. Absent: the key is for requests.',
+      'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. ServiceAccount: the key of a service account of the cluster for a day. Absent: the key is for requests.',
     ),
   })
   .meta(
     validations(
-      ...immutable({ required: ['owner', 'role', 'sha256'], optional: ['issuedBy', 'signIn'] }),
+      ...immutable({
+        required: ['owner', 'role', 'sha256'],
+        optional: ['scopes', 'templates', 'person', 'issuedBy', 'signIn'],
+      }),
     ),
   );
 
@@ -58,6 +92,10 @@ export const apiKeyStatusSchema = z.object({
   lastUsedTime: optional(
     timestamp(),
     'Time at which the key was last used. Written by the gateway, at most once an hour.',
+  ),
+  confirmedTime: optional(
+    timestamp(),
+    'Time at which the identity provider last confirmed the person. Absent: at the creation.',
   ),
 });
 
@@ -74,6 +112,7 @@ export const apiKeyDefinition: CustomResourceDefinition = {
   printerColumns: [
     column('Owner', '.spec.owner', 'Owner of the key.'),
     column('Role', '.spec.role', 'user or admin.'),
+    wideColumn('Scopes', '.spec.scopes', 'What the key opens; empty: all.'),
     column('Description', '.spec.description', 'Purpose of the key.'),
     column('Expires', '.spec.expirationTime', 'Time from which the key is invalid.'),
     wideColumn('Disabled', '.spec.disabled', 'Whether the key is disabled.', 'boolean'),

@@ -70,11 +70,14 @@ export class KeyList {
   }
 
   /**
-   * Issues a key, which is valid until `expires_at` (ISO 8601), or, without that, until the session
-   * ends. Rejects with an ApiError.
+   * Issues a key with the scopes of the session, or fewer, valid until an ISO 8601 time or the
+   * session's end. Rejects with an ApiError.
    */
-  make = async (name: string, expires_at?: string): Promise<string> => {
-    const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });
+  make = async (
+    name: string,
+    wish: { readonly scopes?: readonly string[]; readonly expires_at?: string },
+  ): Promise<string> => {
+    const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, ...wish });
     this.rows.value = [...(this.rows.peek() ?? []), new Entry(record)];
     return key;
   };

@@ -29,6 +29,14 @@ function soughtBefore(): string | undefined {
   return kept !== null && kept === text?.trim() ? kept : undefined;
 }
 
+/** Whom the session belongs to. */
+interface Account {
+  readonly id: string;
+  /** Name of the person; null where no identity provider has signed in the person. */
+  readonly name: string | null;
+  readonly role: 'user' | 'admin';
+}
+
 export class PageState {
   readonly store = new Store();
   readonly changes = new ChangeQueue(this.store);
@@ -50,9 +58,9 @@ export class PageState {
   readonly draft = new Draft(this.store);
   /** The templates that a start may name; empty until the start form has read them. */
   readonly specs = signal<readonly SandboxSpecRecord[]>([]);
-  /** The role of the session; undefined until it has been read. */
-  readonly role = signal<'user' | 'admin' | undefined>(undefined);
-  /** Whether the gateway also serves the web UI of OpenHands, with chats at /conversations/{id}. */
+  /** Undefined until it has been read. */
+  readonly account = signal<Account | undefined>(undefined);
+  /** Whether the gateway also serves the official web UI, with its chats at /conversations/{id}. */
   readonly hasUi: boolean;
 
   constructor({ hasUi }: { readonly hasUi: boolean }) {
@@ -63,9 +71,10 @@ export class PageState {
       if (value === undefined) sessionStorage.removeItem('sought');
       else sessionStorage.setItem('sought', value);
     });
-    // Reads the role on each reconnection until it is known.
+    // Runs on each reconnection while the account is unknown.
     effect(() => {
-      if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();
+      if (this.stream.state.value.isOpen && this.account.peek() === undefined)
+        void this.#readAccount();
     });
   }
 
@@ -93,11 +102,9 @@ export class PageState {
     return quota && pausedTitles(quota, this.store.titleOf);
   });
 
-  async #readRole(): Promise<void> {
-    const account = await api
-      .get<{ readonly id: string; readonly role: 'user' | 'admin' }>('/api/v1/users/me', {})
-      .catch(() => undefined);
-    this.role.value = account?.role;
+  async #readAccount(): Promise<void> {
+    const account = await api.get<Account>('/api/v1/users/me', {}).catch(() => undefined);
+    this.account.value = account;
     if (account === undefined) return;
     this.savedFilters.open(account.id);
     this.savedMessages.open(account.id);

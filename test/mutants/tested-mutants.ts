@@ -6,6 +6,7 @@ import { gitMutants } from './git-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
+import { signInMutants } from './sign-in-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 
 /** Every mistake that a test other than the simulation has to notice, with its name. */
@@ -18,4 +19,5 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   nodeMutants,
   ownerMutants,
   pageMutants,
+  signInMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

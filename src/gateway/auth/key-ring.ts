@@ -1,7 +1,12 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { isLive } from '@conversation-operator/kube/object';
-import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
+import {
+  apiKeyScopes,
+  type ApiKey,
+  type ApiKeyScope,
+  type ApiKeySpec,
+} from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { Listeners } from '../lookup/object-feed.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -13,7 +18,12 @@ export const maxChainLength = 8;
 
 /** Properties of a valid key together with its chain of issuers (`spec.issuedBy`). */
 export interface KeyChain {
+  /** `admin` if all keys have this role and the scope of this name. */
   readonly role: ApiKeySpec['role'];
+  /** Scopes that all keys have. */
+  readonly scopes: ReadonlySet<ApiKeyScope>;
+  /** Templates that all keys may start; undefined: all templates. */
+  readonly templates: readonly string[] | undefined;
   /** Time at which the first key of the chain expires; Infinity if no key expires. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of its issuer, then of the issuer's issuer, and so on. */
@@ -22,36 +32,86 @@ export interface KeyChain {
   readonly hasSession: boolean;
 }
 
+const everyScope: ReadonlySet<ApiKeyScope> = new Set(apiKeyScopes);
+
 /** Expiration time of a key; Infinity without one. An unreadable time counts as past. */
 const expiryOf = ({ spec }: ApiKey): number =>
   spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0;
 
+/** Time from which a key is valid. An unreadable time counts as future. */
+const startOf = ({ spec }: ApiKey): number =>
+  spec.notBefore === undefined ? -Infinity : Date.parse(spec.notBefore) || Infinity;
+
+/** Time until which the identity provider has confirmed the person; Infinity without one. */
+function confirmedUntil({ metadata, spec: { person }, status }: ApiKey): number {
+  if (person === undefined) return Infinity;
+  const confirmed = Date.parse(status?.confirmedTime ?? metadata.creationTimestamp) || 0;
+  return confirmed + person.recheckSeconds * 1000;
+}
+
+/** Keys of a chain whose person the identity provider must have confirmed lately. */
+export type Confirmed = 'none' | 'own' | 'all';
+
 /**
- * The chain of a key; undefined if a key of the chain is missing, has another UID, is disabled or
- * has expired. `find` reads a cache. While the cache does not show an issuer, the key is refused,
- * so a lagging cache never lets a key outlive its issuer.
+ * The chain of a key; undefined if a key of the chain is missing, has another UID, is disabled,
+ * is not valid yet, has expired, or lacks the confirmation that `confirmed` demands. `find` reads a
+ * cache: while the cache does not show an issuer, the key is refused, so a lagging cache never lets
+ * a key outlive its issuer.
  */
 export function chainOf(
   key: ApiKey,
   find: (name: string) => ApiKey | undefined,
-  nowMs: number,
+  { nowMs, confirmed = 'own' }: { readonly nowMs: number; readonly confirmed?: Confirmed },
 ): KeyChain | undefined {
   const uids: string[] = [];
   let role: ApiKeySpec['role'] = 'admin';
   let expiresAtMs = Infinity;
   let hasSession = false;
+  let scopes = everyScope;
+  let templates: readonly string[] | undefined;
   for (let link: ApiKey | undefined = key; ;) {
     const { metadata, spec }: ApiKey = link;
     if (!isLive(link) || spec.disabled === true || uids.length === maxChainLength) return undefined;
+    if (confirmed === 'all' || (confirmed === 'own' && uids.length === 0))
+      expiresAtMs = Math.min(expiresAtMs, confirmedUntil(link));
     uids.push(metadata.uid);
     expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
-    if (expiresAtMs <= nowMs) return undefined;
+    if (expiresAtMs <= nowMs || startOf(link) > nowMs) return undefined;
     if (spec.role === 'user') role = 'user';
+    if (spec.scopes !== undefined) scopes = new Set(spec.scopes.filter((one) => scopes.has(one)));
     if (spec.signIn === 'Session') hasSession = true;
-    if (spec.issuedBy === undefined) return { role, expiresAtMs, uids, hasSession };
+    if (spec.templates !== undefined)
+      templates = spec.templates.filter((one) => templates?.includes(one) !== false);
+    if (spec.issuedBy === undefined)
+      return {
+        role: scopes.has('admin') ? role : 'user',
+        scopes,
+        templates,
+        expiresAtMs,
+        uids,
+        hasSession,
+      };
     link = find(spec.issuedBy.name);
     if (link?.metadata.uid !== spec.issuedBy.uid) return undefined;
   }
+}
+
+/** Throws 403, which names the scope, if a key of the chain lacks it. */
+export function requireScope({ scopes }: KeyChain, scope: ApiKeyScope): void {
+  if (scopes.has(scope)) return;
+  throw new ProblemError(
+    'insufficient-scope',
+    `The key does not have the scope ${scope}, which this operation needs.`,
+  );
+}
+
+/** Throws 403 if a key of the chain may not start this template. */
+export function requireTemplate({ templates }: KeyChain, template: string): void {
+  if (templates?.includes(template) === false)
+    throw new ProblemError(
+      'template-not-allowed',
+      `The key starts no sandboxes of the spec ${template}. It may start ${templates.join(', ') || 'none'}.`,
+    );
 }
 
 /** Throws `key-depth-exceeded` if the new key would make its chain too long. */
@@ -87,6 +147,8 @@ export interface KeyRingOptions {
   readonly cache: Cache<ApiKey>;
   readonly namespace: string;
   readonly clock: Clock;
+  /** Whether the keys that a person has made in a session need a confirmed session; default no. */
+  readonly requireActivePerson?: boolean;
 }
 
 /** The API keys of one namespace, read from the cache only. */
@@ -133,9 +195,22 @@ export class KeyRing {
     );
   }
 
-  byName(name: string, uid: string): ValidKey | undefined {
+  byName(name: string, uid: string, confirmed?: Confirmed): ValidKey | undefined {
     const key = this.#find(name);
-    return this.#valid(key === undefined ? [] : [key], ({ metadata }) => metadata.uid === uid);
+    return this.#valid(
+      key === undefined ? [] : [key],
+      ({ metadata }) => metadata.uid === uid,
+      confirmed,
+    );
+  }
+
+  /** The valid key of this name that `ServiceAccounts` has created. */
+  ofServiceAccount(name: string): ValidKey | undefined {
+    const key = this.#find(name);
+    return this.#valid(
+      key === undefined ? [] : [key],
+      ({ spec }) => spec.signIn === 'ServiceAccount',
+    );
   }
 
   byReference(reference: string): ValidKey | undefined {
@@ -195,10 +270,15 @@ export class KeyRing {
   readonly #find = (name: string): ApiKey | undefined =>
     this.#options.cache.store.get(this.#options.namespace, name);
 
-  #valid(candidates: readonly ApiKey[], accepts: (key: ApiKey) => boolean): ValidKey | undefined {
+  #valid(
+    candidates: readonly ApiKey[],
+    accepts: (key: ApiKey) => boolean,
+    confirmed: Confirmed = this.#options.requireActivePerson === true ? 'all' : 'own',
+  ): ValidKey | undefined {
+    const nowMs = this.#options.clock.now();
     for (const key of candidates) {
       if (key.metadata.namespace !== this.#options.namespace || !accepts(key)) continue;
-      const chain = chainOf(key, this.#find, this.#options.clock.now());
+      const chain = chainOf(key, this.#find, { nowMs, confirmed });
       if (chain !== undefined) return { key, chain };
     }
     return undefined;
@@ -213,6 +293,8 @@ export interface Principal {
   readonly keyUid: string;
   readonly chain: KeyChain;
   readonly keyDescription: string | undefined;
+  /** Name of the person; undefined for a key without one. */
+  readonly personName: string | undefined;
 }
 
 /** Every kind of invalid key gets this problem, so that no response discloses which keys exist. */
@@ -224,7 +306,7 @@ const unauthorized = () =>
 const bearer = /^Bearer +([^\s]+) *$/i;
 
 /** The keys in the headers of a request, in order of precedence. */
-function keysOf(headers: IncomingHttpHeaders): string[] {
+export function keysOf(headers: IncomingHttpHeaders): string[] {
   const [, token] = bearer.exec(headers.authorization ?? '') ?? [];
   const sessionKey = headers['x-session-api-key'];
   return [token, typeof sessionKey === 'string' ? sessionKey : undefined].filter(
@@ -255,5 +337,6 @@ export function principalOfKey({ key: { metadata, spec }, chain }: ValidKey): Pr
     keyUid: metadata.uid,
     chain,
     keyDescription: spec.description,
+    personName: spec.person?.name,
   };
 }

@@ -11,10 +11,18 @@ export interface IssueKeyOptions {
   readonly owner: string;
   readonly role?: ApiKeySpec['role'];
   readonly description?: string | undefined;
+  /** Scopes of the key; absent: those of its issuer. */
+  readonly scopes?: ApiKeySpec['scopes'];
+  /** Time in RFC 3339 from which the key is valid; absent: at once. */
+  readonly notBefore?: string | undefined;
   /** Expiration time in RFC 3339; absent if the key never expires. */
   readonly expiresAt?: string | undefined;
   /** The issuer of this key; absent if there is none. A key is valid only while its issuer is. */
   readonly issuedBy?: ApiKeySpec['issuedBy'];
+  /** Templates that the key may start; absent: all. */
+  readonly templates?: ApiKeySpec['templates'];
+  /** Person whom an identity provider has signed in; absent: none. */
+  readonly person?: ApiKeySpec['person'];
   /** Use of the key in a sign-in; absent for a key that authenticates requests. */
   readonly signIn?: ApiKeySpec['signIn'];
   readonly random?: RandomBytes;
@@ -46,8 +54,12 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       role,
       sha256: hashKey(key),
       description: options.description,
+      scopes: options.scopes,
+      notBefore: options.notBefore,
       expirationTime: options.expiresAt,
       issuedBy,
+      templates: options.templates,
+      person: options.person,
       signIn: options.signIn,
     }),
   });

@@ -152,6 +152,7 @@ export class Disclosures {
     let shown: string[] | undefined;
     return {
       keyUid: principal.keyUid,
+      opensAgents: principal.chain.scopes.has('manage'),
       disclosed: (sandbox) => {
         if (!this.#isNew(principal.keyUid, sandbox)) return;
         if (shown === undefined) {

@@ -7,6 +7,8 @@ import type { KeyChain, KeyRing } from './key-ring.ts';
 /** The API key of a request whose response shows session keys. */
 export interface Reader {
   readonly keyUid: string;
+  /** Whether session keys are shown: they open agents, which the scope `manage` allows. */
+  readonly opensAgents: boolean;
   /** Called with each sandbox whose session key is shown. */
   readonly disclosed: (sandbox: Sandbox) => void;
 }
@@ -45,8 +47,9 @@ export class SessionKeys {
     );
   }
 
-  /** The reader's session key for the sandbox; undefined if it can not be derived. */
+  /** The reader's session key; undefined if the reader opens no agents, or none can be derived. */
   shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
+    if (!reader.opensAgents) return undefined;
     const key = this.#clientKeyOf(sandbox, reader.keyUid);
     if (key !== undefined) reader.disclosed(sandbox);
     return key;
@@ -59,6 +62,7 @@ export class SessionKeys {
   opening(sandbox: Sandbox, candidate: string): KeyChain | undefined {
     const found = this.#options.ring.byReference(referenceIn(candidate));
     if (found === undefined || found.key.spec.owner !== sandbox.spec.owner) return undefined;
+    if (!found.chain.scopes.has('manage')) return undefined;
     const key = this.#clientKeyOf(sandbox, found.key.metadata.uid);
     return key !== undefined && isEqual(key, candidate) ? found.chain : undefined;
   }

@@ -78,6 +78,7 @@ export const conversationRoutes = (
 ): readonly Route[] => {
   return [
     post(base, 'startConversation', {
+      scope: 'start',
       summary: 'Start a conversation; answers with the start task to poll',
       headers: idempotencyHeaders,
       body: startRequestSchema,
@@ -91,6 +92,7 @@ export const conversationRoutes = (
       },
     }),
     post(`${base}/stream-start`, 'streamStartConversation', {
+      scope: 'start',
       summary: 'Start a conversation; each change of the start task is sent as it happens',
       headers: idempotencyHeaders,
       body: startRequestSchema,
@@ -169,12 +171,14 @@ export const conversationRoutes = (
 
 type StartCall = Pick<
   Call<undefined, undefined, StartRequest, z.output<typeof idempotencyHeaders>>,
-  'owner' | 'headers' | 'body' | 'about'
+  'principal' | 'owner' | 'headers' | 'body' | 'about'
 >;
 
-async function start(needs: StartNeeds, { owner, headers, body, about }: StartCall) {
-  const key = headers['idempotency-key'];
-  const conversation = await startConversation(needs, owner, body, key);
+async function start(needs: StartNeeds, { principal, owner, headers, body, about }: StartCall) {
+  const conversation = await startConversation(needs, owner, body, {
+    chain: principal.chain,
+    idempotencyKey: headers['idempotency-key'],
+  });
   about(`conversation/${conversation.metadata.name}`);
   return conversation;
 }

@@ -144,14 +144,15 @@ export const legacyRoutes = (
   search: ConversationSearch,
 ): readonly Route[] => [
   post('/api/conversations', 'startLegacyConversation', {
+    scope: 'start',
     summary: 'Start a conversation and get its id at once',
     deprecated: true,
     body: legacyStartSchema,
     responses: { 200: legacyStartAnswer },
-    problems: ['branch-not-found', 'quota-exceeded', ...capProblems],
-    handle: async ({ owner, body, about }) => {
+    problems: ['branch-not-found', 'template-not-allowed', 'quota-exceeded', ...capProblems],
+    handle: async ({ principal: { chain }, owner, body, about }) => {
       const request = successorOf(body);
-      const conversation = await startConversation(needs, owner, request).catch(rethrow);
+      const conversation = await startConversation(needs, owner, request, { chain }).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);
       return {
         json: {

@@ -158,6 +158,7 @@ export const sentSchema = z.object({
 
 export const sendMessageRoute = (needs: StartNeeds): Route =>
   post('/api/v1/app-conversations/{id}/send-message', 'sendMessage', {
+    scope: 'start',
     summary:
       'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
     params: conversationParams,

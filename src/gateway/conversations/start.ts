@@ -1,3 +1,4 @@
+import { requireTemplate, type KeyChain } from '../auth/key-ring.ts';
 import type { StartTextReader } from '../lookup/start-texts.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { RandomBytes } from '../auth/key.ts';
@@ -60,6 +61,7 @@ export const startProblems = [
   'conversation-id-taken',
   'idempotency-key-reused',
   'model-not-allowed',
+  'template-not-allowed',
   'quota-exceeded',
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
@@ -121,7 +123,10 @@ export async function startConversation(
   needs: StartNeeds,
   owner: string,
   request: StartRequest,
-  idempotencyKey?: string,
+  {
+    chain,
+    idempotencyKey,
+  }: { readonly chain: KeyChain; readonly idempotencyKey?: string | undefined },
 ): Promise<CachedConversation> {
   const { client, namespace, feeds, caps, startTexts, keys } = needs;
   const text = textOf(request);
@@ -141,6 +146,7 @@ export async function startConversation(
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
   const references = await referencesOf(needs, owner, request);
+  requireTemplate(chain, references.templateName);
   const model = await modelFor(needs, owner, request, references);
   if (references.sandbox === undefined || references.paused || references.failed)
     refuseOverQuota(needs.lookup, owner);

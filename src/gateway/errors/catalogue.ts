@@ -5,6 +5,8 @@ export const problems = {
   'too-many-ids': { status: 400, title: 'Too many ids' },
   unauthorized: { status: 401, title: 'A valid API key is needed' },
   forbidden: { status: 403, title: 'Not allowed with this key' },
+  'template-not-allowed': { status: 403, title: 'Not a sandbox spec for this key' },
+  'insufficient-scope': { status: 403, title: 'The key lacks a scope' },
   'cross-origin-request': { status: 403, title: 'Not a page of this service' },
   'clone-ticket-refused': { status: 403, title: 'The ticket does not open this' },
   'pull-request-refused': { status: 403, title: 'The policy allows no such pull request' },

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { JsonText } from '@conversation-operator/http/body/send-json';
 import type { RequestKind } from '@conversation-operator/http/limits/rate-limits';
 import type { Principal, KeyChain } from '../auth/key-ring.ts';
+import type { ApiKeyScope } from '../../resources/api-key.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
 import type { Reader } from '../auth/session-keys.ts';
@@ -52,6 +53,11 @@ interface Description {
   readonly responses: Readonly<Record<number, z.ZodType>>;
   /** Problems of this endpoint, in addition to the `commonProblems` of the OpenAPI document. */
   readonly problems?: readonly ProblemCode[];
+  /**
+   * Scope that a key needs, or `any`: every key opens the route. By default `read` for GET, and
+   * `manage` for the other methods.
+   */
+  readonly scope?: ApiKeyScope | 'any';
   readonly deprecated?: true;
   /** Successful responses may have a Link to the next page. */
   readonly hasNextLink?: true;
@@ -82,6 +88,12 @@ export interface Route extends Description {
 
 export const kindOf = ({ method }: Pick<Route, 'method'>): RequestKind =>
   method === 'get' ? 'reads' : 'writes';
+
+/** The scope that the key of a request needs; undefined: none. */
+export function scopeOf({ access, method, scope }: Route): ApiKeyScope | undefined {
+  if (access === 'open' || scope === 'any') return undefined;
+  return scope ?? (method === 'get' ? 'read' : 'manage');
+}
 
 export interface RawCall {
   readonly principal: Principal | undefined;

@@ -4,10 +4,16 @@ import { type RandomBytes, issueKey } from '../auth/key.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
 import { z } from 'zod';
-import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
+import {
+  apiKeyRoles,
+  apiKeys,
+  apiKeyScopes,
+  type ApiKey,
+  type ApiKeyScope,
+} from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
-import { type Principal, refuseTooDeep, type KeyRing } from '../auth/key-ring.ts';
+import { type Principal, refuseTooDeep, requireScope, type KeyRing } from '../auth/key-ring.ts';
 import { notFound, ProblemError, onlyAdmin } from '../errors/problem-error.ts';
 import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';
 import { deleteOne } from '../lookup/stored.ts';
@@ -20,10 +26,14 @@ export const apiKeySchema = z.object({
   name: z.string(),
   user_id: z.string(),
   role: z.enum(apiKeyRoles),
+  scopes: z
+    .array(z.enum(apiKeyScopes))
+    .describe('What it opens, as long as the keys that it depends on open it.'),
   created_at: timestampSchema,
   last_used_at: timestampSchema
     .nullable()
     .describe('To the hour; null: not yet, or within the last minute.'),
+  not_before: timestampSchema.nullable().describe('When it begins to work; null: at once.'),
   expires_at: timestampSchema.nullable().describe('When it stops working; null: never.'),
   issued_by: nullableText.describe('The key that made it, and that it ends with; null: none.'),
 });
@@ -41,8 +51,10 @@ const presentApiKey = ({ metadata, spec, status }: ApiKey): ApiKeyRecord => ({
   name: spec.description ?? metadata.name,
   user_id: spec.owner,
   role: spec.role,
+  scopes: spec.scopes ?? [...apiKeyScopes],
   created_at: wireTime(metadata.creationTimestamp),
   last_used_at: timeOrNull(status?.lastUsedTime),
+  not_before: timeOrNull(spec.notBefore),
   expires_at: timeOrNull(spec.expirationTime),
   issued_by: spec.issuedBy?.name ?? null,
 });
@@ -84,6 +96,15 @@ function expiryOfNewKey(
   return wanted;
 }
 
+/** The scopes to store: a key whose issuer lacks some states those that it has. */
+const scopesOfNewKey = (
+  { scopes }: Principal['chain'],
+  wanted: readonly ApiKeyScope[] | undefined,
+): ApiKeyScope[] | undefined =>
+  wanted === undefined && scopes.size === apiKeyScopes.length
+    ? undefined
+    : [...new Set(wanted ?? scopes)];
+
 const base = '/api/keys';
 const { get, post, remove } = endpoints('account');
 /** Maximum keys of one owner, so that a list of them needs no pages. */
@@ -99,6 +120,10 @@ export const keyRequestSchema = z.strictObject({
   owner: optional(ownerName()).describe(
     'Whom the key is for. Only keys with the role admin may name another owner.',
   ),
+  scopes: optional(z.array(z.enum(apiKeyScopes)).min(1).max(apiKeyScopes.length)).describe(
+    'What it opens; by default all that the key of the request opens, and never more.',
+  ),
+  not_before: optional(time()).describe('When it begins to work; by default at once.'),
   role: optional(z.enum(apiKeyRoles)).describe(
     'user by default. Only keys with the role admin may make more of their kind.',
   ),
@@ -169,6 +194,10 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
         maxLifetimeMs: needs.maxKeyLifetimeMs,
         nowMs: needs.clock.now(),
       });
+      const { not_before: notBeforeMs, scopes } = body;
+      if (notBeforeMs !== undefined && notBeforeMs >= (expiresAtMs ?? Infinity))
+        throw invalidField('body.not_before', 'must be before the key stops working');
+      for (const scope of scopes ?? []) requireScope(principal.chain, scope);
       const known = needs.lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn === undefined);
       if (known.length >= maxKeys) {
         throw new ProblemError(
@@ -184,6 +213,9 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
         role: body.role ?? 'user',
         description: body.name,
         issuedBy: { name: principal.keyName, uid: principal.keyUid },
+        scopes: scopesOfNewKey(principal.chain, scopes),
+        templates: principal.chain.templates && [...principal.chain.templates],
+        notBefore: notBeforeMs === undefined ? undefined : new Date(notBeforeMs).toISOString(),
         expiresAt: expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString(),
       });
       about(targetOf(resource));
@@ -234,6 +266,7 @@ function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
 const userSchema = z.object({
   id: z.string(),
   email: z.string().nullable(),
+  name: nullableText.describe('The name of a person, from the identity provider; null: none.'),
   role: z.enum(['user', 'admin']),
 });
 const keySchema = z.object({
@@ -241,6 +274,7 @@ const keySchema = z.object({
   name: z.string(),
   user_id: z.string(),
   auth_type: z.literal('bearer'),
+  scopes: z.array(z.enum(apiKeyScopes)).describe('What it opens now.'),
 });
 
 /**
@@ -249,18 +283,28 @@ const keySchema = z.object({
  */
 export const accountRoutes: readonly Route[] = [
   get('/api/v1/users/me', 'getUser', {
+    scope: 'any',
     summary: 'Whom the key belongs to',
     query: z.object({
       expose_secrets: unusedParameter('no answer shows a secret, nor the key of a model.'),
     }),
     responses: { 200: userSchema },
-    handle: ({ principal: { owner, role } }) => ({ json: { id: owner, email: null, role } }),
+    handle: ({ principal: { owner, role, personName = null } }) => ({
+      json: { id: owner, email: null, name: personName, role },
+    }),
   }),
   get('/api/keys/current', 'getCurrentKey', {
+    scope: 'any',
     summary: 'The key that the request was made with',
     responses: { 200: keySchema },
-    handle: ({ principal: { owner, keyName, keyDescription } }) => ({
-      json: { id: keyName, name: keyDescription ?? keyName, user_id: owner, auth_type: 'bearer' },
+    handle: ({ principal: { owner, keyName, keyDescription, chain } }) => ({
+      json: {
+        id: keyName,
+        name: keyDescription ?? keyName,
+        user_id: owner,
+        auth_type: 'bearer',
+        scopes: [...chain.scopes],
+      },
     }),
   }),
 ];

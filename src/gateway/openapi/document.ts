@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Route } from '../http/route.ts';
+import { scopeOf, type Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-response.ts';
 import { componentSchemas, schemaOf, type JsonSchema, type Examples } from './components.ts';
@@ -121,6 +121,7 @@ const bodyProblems: readonly ProblemCode[] = [
 
 const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open', ...keyProblems),
+  ...when(scopeOf(route) !== undefined, 'insufficient-scope'),
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
   // The head of a request may be valid HTTP but have, for example, a query that is not UTF-8.
   'malformed-request',
@@ -178,12 +179,22 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
   );
 }
 
+/** OpenAPI 3.1 permits names of rights, here the scope of the key, for every kind of credential. */
+function securityOf(
+  route: Route,
+): readonly { readonly bearer?: readonly string[]; readonly sessionKey?: readonly string[] }[] {
+  if (route.access === 'open') return [];
+  const scope = scopeOf(route);
+  const scopes = scope === undefined ? [] : [scope];
+  return [{ bearer: scopes }, { sessionKey: scopes }];
+}
+
 const operationOf = (route: Route) => ({
   operationId: route.operationId,
   tags: [route.tag],
   summary: route.summary,
   ...(route.deprecated === true ? { deprecated: true } : {}),
-  ...(route.access === 'open' ? { security: [] } : {}),
+  security: securityOf(route),
   parameters: [
     ...parametersOf(route.params, 'path'),
     ...parametersOf(route.query, 'query'),
@@ -219,7 +230,6 @@ export function openApiDocument(
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: info.serverUrl }],
-    security: [{ bearer: [] }, { sessionKey: [] }],
     paths: Object.fromEntries(
       [...byPath].map(([path, group]) => [
         path,

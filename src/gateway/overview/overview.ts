@@ -127,6 +127,7 @@ export function overviewRoutes(sources: OverviewSources): readonly Route[] {
   const overview = new Overview(sources);
   return [
     get('/api/v1/admin/overview', 'getOverview', {
+      scope: 'admin',
       summary:
         'For an admin: the state of the service, what each owner uses, and who waits for what; at most 2 s old',
       responses: { 200: overviewSchema },

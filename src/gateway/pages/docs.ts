@@ -51,6 +51,12 @@ function parametersHtml(parameters: Operation['parameters']): string {
   return `<h4>Parameters</h4><table>${rows.join('')}</table>`;
 }
 
+function needOf({ security: [need] }: Operation): string {
+  if (need === undefined) return 'Needs no key.';
+  const [scope] = need.bearer ?? [];
+  return scope === undefined ? 'Needs a key.' : `Needs a key with the scope ${code(scope)}.`;
+}
+
 function operationHtml(method: string, path: string, operation: Operation): string {
   const name = operation.deprecated === true ? `<del>${code(path)}</del> (deprecated)` : code(path);
   const responses = Object.entries(operation.responses).map(
@@ -60,7 +66,7 @@ function operationHtml(method: string, path: string, operation: Operation): stri
   return [
     `<details id="${escapeHtml(operation.operationId)}">`,
     `<summary><b>${escapeHtml(method)}</b> ${name} ${escapeHtml(operation.summary)}</summary>`,
-    operation.security === undefined ? '' : '<p>Needs no key.</p>',
+    `<p>${needOf(operation)}</p>`,
     parametersHtml(operation.parameters),
     operation.requestBody === undefined
       ? ''

@@ -31,6 +31,11 @@ export interface Page {
   readonly body: string;
   /** Whether the page submits a form to the service. */
   readonly hasForm?: true;
+  /**
+   * Address that the browser opens at once. Unlike after a redirect, the page itself is what opens
+   * it, so that no other origin counts as the origin of that request.
+   */
+  readonly leadsTo?: string;
 }
 
 const entities: Readonly<Record<string, string>> = {
@@ -93,13 +98,16 @@ export const pageHeaders = (policy: string): Readonly<Record<string, string>> =>
   'cache-control': 'no-cache',
 });
 
-const htmlOf = ({ title, body }: Page): string =>
+const htmlOf = ({ title, body, leadsTo }: Page): string =>
   [
     '<!doctype html>',
     '<html lang="en">',
     '<meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     `<title>${escapeHtml(title)}</title>`,
+    ...(leadsTo === undefined
+      ? []
+      : [`<meta http-equiv="refresh" content="0; url=${escapeHtml(leadsTo)}">`]),
     `<style>${styles}</style>`,
     `<body>${body}`,
     '</body></html>',

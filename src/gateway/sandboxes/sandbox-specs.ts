@@ -1,3 +1,4 @@
+import type { Principal } from '../auth/key-ring.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { searchPage, sortedBy } from '../paging/keyset.ts';
@@ -77,6 +78,12 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
   };
 }
 
+/** Whether the key of a request may start sandboxes of a template. */
+const isFor =
+  ({ chain: { templates } }: Principal) =>
+  ({ metadata: { name } }: SandboxTemplate): boolean =>
+    templates?.includes(name) !== false;
+
 const base = '/api/v1/sandbox-specs';
 const { get } = endpoints('sandbox specs');
 
@@ -86,12 +93,15 @@ export const sandboxSpecRoutes = ({
   readonly lookup: ResourceLookup;
 }): readonly Route[] => [
   get(`${base}/search`, 'searchSandboxSpecs', {
-    summary: 'What sandboxes can be made from, by name',
+    summary: 'What sandboxes can be made from with this key, by name',
     query: pageQuery,
     responses: { 200: sandboxSpecPage },
-    handle: ({ query }) => {
+    handle: ({ principal, query }) => {
       const { items, next_page_id } = searchPage(
-        sortedBy(lookup.templates(), ({ metadata: { name } }) => ({ key: name, id: name })),
+        sortedBy(lookup.templates().filter(isFor(principal)), ({ metadata: { name } }) => ({
+          key: name,
+          id: name,
+        })),
         { order: 'sandbox-specs', descending: false, ...query },
       );
       return { json: { items: items.map(presentSandboxSpec), next_page_id } };
@@ -102,10 +112,13 @@ export const sandboxSpecRoutes = ({
     query: idQuery,
     responses: { 200: sandboxSpecList },
     problems: ['too-many-ids'],
-    handle: async ({ query }) => {
+    handle: async ({ principal, query }) => {
       refuseTooMany(query.id);
       const found = await Promise.all(query.id.map((id) => lookup.template(id)));
-      return { json: found.map((template) => (template ? presentSandboxSpec(template) : null)) };
+      const isOwn = isFor(principal);
+      const shown = (template: SandboxTemplate | undefined) =>
+        template !== undefined && isOwn(template) ? presentSandboxSpec(template) : null;
+      return { json: found.map(shown) };
     },
   }),
 ];

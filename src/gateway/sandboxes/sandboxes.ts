@@ -1,3 +1,4 @@
+import { requireTemplate } from '../auth/key-ring.ts';
 import {
   type Exposure,
   presentSandbox,
@@ -136,11 +137,13 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
     },
   }),
   post(base, 'startSandbox', {
+    scope: 'start',
     summary: 'Start a sandbox without a conversation',
     query: sandboxStartQuery,
     responses: { 200: sandboxSchema },
-    problems: ['not-found', 'quota-exceeded', 'sandbox-limit-exceeded'],
-    handle: async ({ owner, query, about, reader }) => {
+    problems: ['not-found', 'template-not-allowed', 'quota-exceeded', 'sandbox-limit-exceeded'],
+    handle: async ({ principal, owner, query, about, reader }) => {
+      requireTemplate(principal.chain, query.sandbox_spec_id ?? needs.templateName);
       const sandbox = await startSandbox(needs, owner, query.sandbox_spec_id);
       about(`sandbox/${sandbox.metadata.name}`);
       return { json: presentSandbox(sandbox, needs.exposure, reader) };

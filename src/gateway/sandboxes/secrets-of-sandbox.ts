@@ -43,6 +43,7 @@ export function sandboxSettingsRoutes({
       },
     }),
     getInSession(`${path}/{name}`, 'getSandboxSecret', {
+      scope: 'secrets',
       summary:
         'The value of a secret, for an API key or a session key, unless a session in a browser has made or read that key',
       params: secretParams,

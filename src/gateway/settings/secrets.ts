@@ -88,6 +88,7 @@ export function secretRoutes({
       },
     }),
     post(base, 'createSecret', {
+      scope: 'secrets',
       summary: 'Store a secret for your agents, or replace the value of the one with this name',
       body: newSecretSchema,
       responses: { 200: secretSchema, 201: secretSchema },
@@ -113,6 +114,7 @@ export function secretRoutes({
       },
     }),
     put(`${base}/{name}`, 'updateSecret', {
+      scope: 'secrets',
       summary: 'Rename or describe a secret, or replace its value',
       params: z.object({ name: z.string() }),
       body: changeSchema,
@@ -142,6 +144,7 @@ export function secretRoutes({
       },
     }),
     remove(`${base}/{name}`, 'deleteSecret', {
+      scope: 'secrets',
       summary: 'Delete a secret. Agents that have read it may keep it',
       params: z.object({ name: z.string() }),
       responses: { 200: successSchema },

@@ -1,3 +1,6 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Sessions } from './sessions.ts';
 import type { KeyUse } from '../auth/key-use.ts';
 import { type KeyRing, authenticateKey } from '../auth/key-ring.ts';
@@ -9,7 +12,16 @@ import { readBody } from '@conversation-operator/http/body/json-body';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, type Page } from '../pages/page.ts';
-import { isFromOwnPage, ownPath } from './session-cookie.ts';
+import { identityOf, IdentityRefused, type Claims, type IssuerSettings } from './identity.ts';
+import {
+  InteractionRequired,
+  IssuerFailed,
+  transactionMs,
+  transactionSchema,
+  type IdentityProviders,
+  type Transaction,
+} from './identity-providers.ts';
+import { isFromOwnPage, ownPath, readCookie, seal, setCookie, unseal } from './session-cookie.ts';
 
 const hidden = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
@@ -18,13 +30,37 @@ const hidden = (name: string, value: string): string =>
 const wayToLink =
   '<p>A link signs you in without a key, once. On this machine <code>make run</code> prints one, and the command for the next one, which ends in <code>login-link</code>. On a cluster ask the people who run this service: they make one with <code>conversation-operator login-link --owner NAME</code>.</p>';
 
+/** A link that begins the sign-in at an identity provider, from a page at this prefix. */
+const wayTo = ({ name, title = name }: IssuerSettings, prefix: string, returnTo: string): string =>
+  `<p><a href="${prefix}${name}?return_to=${encodeURIComponent(returnTo)}">Sign in with ${escapeHtml(title)}</a></p>`;
+
+/** The page of a sign-in that failed at `/oauth/callback/{issuer}` or `/login/{issuer}`. */
+const failurePage = (issuer: IssuerSettings, text: string, prefix: string): Page => ({
+  title: 'Sign in',
+  body: `
+<main>
+<h1>You are not signed in</h1>
+<p role="alert">${escapeHtml(text)}</p>
+${wayTo(issuer, prefix, '/')}
+</main>
+`,
+});
+
+const leavePage = (title: string, leadsTo: string): Page => ({
+  title,
+  leadsTo,
+  body: `<main><p><a href="${escapeHtml(leadsTo)}">Continue</a></p></main>`,
+});
+
 const keyPage = ({
   returnTo,
   notice = '',
+  issuers = [],
 }: {
   /** Path to open after the sign-in. */
   readonly returnTo: string;
   readonly notice?: string;
+  readonly issuers?: readonly IssuerSettings[];
 }): Page => ({
   title: 'Sign in',
   hasForm: true,
@@ -32,6 +68,7 @@ const keyPage = ({
 <main>
 <h1>Sign in</h1>
 ${notice === '' ? '' : `<p role="alert">${escapeHtml(notice)}</p>`}
+${issuers.map((issuer) => wayTo(issuer, 'login/', returnTo)).join('\n')}
 <form method="post" action="login">
 ${hidden('return_to', returnTo)}
 <p><label>API key<br><input name="api_key" type="password" autocomplete="current-password" spellcheck="false" required autofocus></label></p>
@@ -94,18 +131,29 @@ interface SignInNeeds {
   readonly rateLimits: RateLimits;
   readonly proxies: TrustedProxies;
   readonly keyUse: KeyUse;
+  readonly identityProviders: IdentityProviders;
+  readonly keys: Pick<SandboxKeys, 'sessionSealKeys'>;
+  readonly clock: Clock;
+  readonly audit: Logger;
 }
 
 /** The pages and endpoints with which a person signs in and out. */
 export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
   const { sessions, ring, isSynced, publicUrl, rateLimits, proxies, keyUse } = needs;
+  const { identityProviders } = needs;
+  const { issuers } = identityProviders;
+  const find = (name: string) => identityProviders.find(name);
 
   /** Shows the sign-in page with status 401. Throws 429 after too many failures of the client. */
   function refuse(response: Response, page: Parameters<typeof keyPage>[0]): 'sent' {
     rateLimits.failedKey(proxies.clientAddress(response.req));
     response.setHeader('www-authenticate', 'Bearer');
-    return sendPage(response, keyPage(page), 401);
+    return sendPage(response, keyPage({ ...page, issuers }), 401);
   }
+
+  /** Where the issuer fails, the person is signed out here alone. */
+  const endAtIssuer = async (issuer: IssuerSettings): Promise<string | undefined> =>
+    identityProviders.endSessionUrl(issuer).catch(() => undefined);
 
   const leadTo = (response: Response, returnTo: string) => redirect(response, ownPath(returnTo));
 
@@ -114,16 +162,27 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
       mediaType,
       summary:
         'The page to sign in: with the button of a link (?token=), or the form for an API key; with a session and no link 303 to ?return_to=',
-      query: z.object({ token: z.string().optional(), return_to: z.string().optional() }),
+      query: z.object({
+        token: z.string().optional(),
+        return_to: z.string().optional(),
+        again: z.string().optional(),
+      }),
       responses: { 200: z.string(), 303: z.string(), 401: z.string() },
       handle: async ({ query, request, response }) => {
         if (!isSynced()) throw unavailable();
         const [token, returnTo] = [textOf(query['token']), textOf(query['return_to'])];
         const present = sessions.holderOf(request)?.owner;
-        if (token === '')
-          return present === undefined
-            ? sendPage(response, keyPage({ returnTo }), 200)
-            : leadTo(response, returnTo);
+        if (token === '') {
+          if (present !== undefined) return leadTo(response, returnTo);
+          // The identity provider has to confirm the person again, and mostly asks nothing.
+          const issuer = sessions.personSessionOf(request)?.spec.person?.issuer;
+          if (issuer !== undefined && find(issuer) !== undefined && query['again'] === undefined)
+            return redirect(
+              response,
+              `login/${issuer}?prompt=none&return_to=${encodeURIComponent(returnTo)}`,
+            );
+          return sendPage(response, keyPage({ returnTo, issuers }), 200);
+        }
         const link = await sessions.linkOf(token);
         if (link === undefined) return refuse(response, { notice: refusedLink, returnTo });
         // Email scanners and chats open links too, so only the form of the page uses up a link.
@@ -170,16 +229,24 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
     }),
     postOpen('/logout', 'logout', {
       mediaType,
-      summary: 'Sign out: ends the session, and removes its cookie; then 303 to /login',
-      responses: { 303: z.string() },
+      summary:
+        'Sign out: ends the session, and removes its cookie; then 303 to /login, or a page that leads to the sign-out of the identity provider',
+      responses: { 200: z.string(), 303: z.string() },
       problems: ['cross-origin-request'],
       handle: async ({ request, response }) => {
         refuseForeignForm(request, publicUrl());
+        const issuer = find(sessions.personSessionOf(request)?.spec.person?.issuer ?? '');
         await sessions.close(response);
-        return redirect(response, './login');
+        const end = issuer && (await endAtIssuer(issuer));
+        // A form may lead to no other origin (form-action), a page may.
+        return end === undefined
+          ? redirect(response, './login')
+          : sendPage(response, leavePage('Sign out', end), 200);
       },
     }),
+    ...providerRoutes(needs),
     post('/api/authenticate', 'authenticate', {
+      scope: 'any',
       summary: 'Whether the request has a valid key or session',
       responses: { 200: successSchema },
       handle: () => success,
@@ -195,3 +262,124 @@ function refuseForeignForm(request: Request, publicUrl: string): void {
       'The form has to be sent by the page of this service: the headers Origin and Sec-Fetch-Site have to say so.',
     );
 }
+
+const issuerParams = z.object({ issuer: z.string() });
+const noIssuer = () =>
+  new ProblemError('route-not-found', 'There is no identity provider of this name.');
+
+/** The sign-in at an identity provider, and the return from it. */
+function providerRoutes(needs: SignInNeeds): readonly Route[] {
+  const { identityProviders, sessions, keys, clock, publicUrl, isSynced, audit } = needs;
+  const { issuers } = identityProviders;
+  const issuerNames = issuers.map(({ name }) => name);
+
+  function setTransaction(response: Response, transaction: Transaction | undefined): void {
+    const value =
+      transaction === undefined ? '' : seal('sign-in', transaction, keys.sessionSealKeys());
+    const maxAgeSeconds = transaction === undefined ? 0 : transactionMs / 1000;
+    response.appendHeader(
+      'set-cookie',
+      setCookie(response.req, publicUrl(), { value, maxAgeSeconds, purpose: 'sign-in' }),
+    );
+  }
+
+  /** The sign-in that this browser has begun at the issuer, and that has not ended yet. */
+  function transactionOf(request: Request, issuer: string): Transaction | undefined {
+    const sealed = readCookie(request, publicUrl(), 'sign-in');
+    const found = sealed && unseal('sign-in', sealed, keys.sessionSealKeys(), transactionSchema);
+    return found && found.issuer === issuer && found.expiresAtMs > clock.now() ? found : undefined;
+  }
+
+  function fail(response: Response, issuer: IssuerSettings, text: string, status: number): 'sent' {
+    const { requestId } = response.locals;
+    const client = needs.proxies.clientAddress(response.req);
+    audit.info('SignInRefused', { requestId, issuer: issuer.name, reason: text, client });
+    needs.rateLimits.failedKey(client);
+    return sendPage(response, failurePage(issuer, text, '../../login/'), status);
+  }
+
+  async function enter(
+    response: Response,
+    issuer: IssuerSettings,
+    { claims, returnTo }: { readonly claims: Claims; readonly returnTo: string },
+  ): Promise<'sent'> {
+    const identity = identityOf(claims, issuer, issuerNames);
+    const { owner, role, scopes, person } = identity;
+    needs.rateLimits.request(owner, 'writes');
+    await sessions.openForPerson(identity, response);
+    const { requestId } = response.locals;
+    const { name, subject } = person;
+    const client = needs.proxies.clientAddress(response.req);
+    const who = { issuer: issuer.name, subject, name };
+    audit.info('SignIn', { requestId, owner, role, scopes, ...who, client });
+    return redirect(response, `../../${ownPath(returnTo)}`);
+  }
+
+  return [
+    getOpen('/login/{issuer}', 'beginSignIn', {
+      mediaType,
+      summary:
+        'Sign in at an identity provider: 303 to it; with ?prompt=none it asks the person nothing',
+      params: issuerParams,
+      query: z.object({ return_to: z.string().optional(), prompt: z.literal('none').optional() }),
+      responses: { 303: z.string(), 503: z.string() },
+      problems: ['route-not-found'],
+      handle: async ({ query, request, response }) => {
+        const issuer = identityProviders.find(textOf(request.params['issuer']));
+        if (issuer === undefined) throw noIssuer();
+        try {
+          const { location, transaction } = await identityProviders.begin(issuer, {
+            returnTo: ownPath(textOf(query['return_to'])).slice(1),
+            isSilent: query['prompt'] === 'none',
+          });
+          setTransaction(response, transaction);
+          return redirect(response, location);
+        } catch (error) {
+          if (!(error instanceof IssuerFailed)) throw error;
+          return sendPage(response, failurePage(issuer, unreachable(issuer), ''), 503);
+        }
+      },
+    }),
+    getOpen('/oauth/callback/{issuer}', 'endSignIn', {
+      mediaType,
+      summary: 'The return from an identity provider: 303 to the page of before',
+      params: issuerParams,
+      responses: { 303: z.string(), 400: z.string(), 403: z.string() },
+      problems: ['route-not-found', 'too-many-attempts', 'rate-limited', 'unavailable'],
+      handle: async ({ request, response }) => {
+        if (!isSynced()) throw unavailable();
+        const issuer = identityProviders.find(textOf(request.params['issuer']));
+        if (issuer === undefined) throw noIssuer();
+        const transaction = transactionOf(request, issuer.name);
+        // Whatever happens, the code and the state are used once.
+        setTransaction(response, undefined);
+        if (transaction === undefined) return fail(response, issuer, noTransaction, 400);
+        const { returnTo } = transaction;
+        try {
+          const [, query = ''] = request.originalUrl.split(/\?(.*)/s);
+          const claims = await identityProviders.finish(issuer, transaction, query);
+          return await enter(response, issuer, { claims, returnTo });
+        } catch (error) {
+          if (error instanceof InteractionRequired)
+            return redirect(
+              response,
+              `../../login?again=1&return_to=${encodeURIComponent(returnTo)}`,
+            );
+          if (error instanceof IdentityRefused) {
+            await sessions.endPersonSession(request);
+            return fail(response, issuer, error.message, 403);
+          }
+          if (error instanceof IssuerFailed)
+            return fail(response, issuer, `${unreachable(issuer)} Sign in again.`, 400);
+          throw error;
+        }
+      },
+    }),
+  ];
+}
+
+const noTransaction =
+  'This browser has not begun this sign-in, or has begun another one since, or it took more than 10 minutes. Sign in again.';
+
+const unreachable = ({ name, title = name }: IssuerSettings): string =>
+  `${title} can not be reached, or has not answered as an identity provider does.`;

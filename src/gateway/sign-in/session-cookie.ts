@@ -23,19 +23,24 @@ export const isLoopback = ({ headers }: CookieRequest): boolean =>
  * name contains the port if other services may run on the host. The prefix `__Host-` makes a
  * browser reject a cookie that another host, or a page without TLS, has set.
  */
-function kindOf(request: CookieRequest, publicUrl: string): CookieKind {
+function kindOf(request: CookieRequest, publicUrl: string, purpose: Purpose): CookieKind {
   const { host = '' } = request.headers;
+  const ending = purpose === 'session' ? '' : `-${purpose}`;
   if (publicUrl.startsWith('https:') && !isLoopback(request))
-    return { name: '__Host-conversation-operator', isSecure: true };
+    return { name: `__Host-conversation-operator${ending}`, isSecure: true };
   const port = /:(\d{1,5})$/.exec(host)?.[1] ?? '80';
-  return { name: `conversation-operator-${port}`, isSecure: false };
+  return { name: `conversation-operator-${port}${ending}`, isSecure: false };
 }
 
-/** The value of the session cookie; undefined if the request has none, or more than one. */
-export function readCookie(request: CookieRequest, publicUrl: string): string | undefined {
+/** The value of the cookie; undefined if the request has none, or more than one. */
+export function readCookie(
+  request: CookieRequest,
+  publicUrl: string,
+  purpose: Purpose = 'session',
+): string | undefined {
   const { cookie } = request.headers;
   if (cookie === undefined) return undefined;
-  const start = `${kindOf(request, publicUrl).name}=`;
+  const start = `${kindOf(request, publicUrl, purpose).name}=`;
   const values = cookie
     .split(';')
     .map((part) => part.trim())
@@ -44,13 +49,17 @@ export function readCookie(request: CookieRequest, publicUrl: string): string | 
   return values.length === 1 ? value?.slice(start.length) : undefined;
 }
 
-/** The header Set-Cookie for a session, which ends after `maxAgeSeconds`; 0 removes the cookie. */
+/** The header Set-Cookie for a cookie that ends after `maxAgeSeconds`; 0 removes the cookie. */
 export function setCookie(
   request: CookieRequest,
   publicUrl: string,
-  { value, maxAgeSeconds }: { readonly value: string; readonly maxAgeSeconds: number },
+  {
+    value,
+    maxAgeSeconds,
+    purpose = 'session',
+  }: { readonly value: string; readonly maxAgeSeconds: number; readonly purpose?: Purpose },
 ): string {
-  const { name, isSecure } = kindOf(request, publicUrl);
+  const { name, isSecure } = kindOf(request, publicUrl, purpose);
   return [
     `${name}=${value}`,
     'Path=/',
@@ -61,7 +70,7 @@ export function setCookie(
   ].join('; ');
 }
 
-const sessionSchema = z.object({
+export const sessionSchema = z.object({
   /** Name and UID of the ApiKey that the session uses. */
   name: z.string().min(1),
   uid: z.string().min(1),
@@ -75,43 +84,58 @@ const cipher = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
 /** Maximum length of a cookie value that is decrypted; no cookie of this gateway is longer. */
-const maxSealedLength = 1024;
+const maxSealedLength = 3584;
+
+/** Use of a cookie. A value that is encrypted for one purpose can not be read for another. */
+type Purpose = 'session' | 'sign-in';
+
+/** Session cookies of earlier versions have no additional data. */
+const additionalDataOf = (purpose: Purpose): Buffer =>
+  Buffer.from(purpose === 'session' ? '' : purpose);
 
 /**
- * The cookie value of a session, encrypted and authenticated with the first key. Only a gateway
- * with the key can create or read the value.
+ * The JSON of a value as a cookie value, encrypted and authenticated with the first key. Only a
+ * gateway with the key can create or read it.
  */
 export function seal(
-  session: Session,
+  purpose: Purpose,
+  value: unknown,
   [key]: readonly Buffer[],
   random: RandomBytes = randomBytes,
 ): string {
-  if (key === undefined) throw new Error('a key is needed to seal a session');
+  if (key === undefined) throw new Error('a key is needed to seal a cookie');
   const nonce = random(nonceBytes);
-  const encryption = createCipheriv(cipher, key, nonce);
-  const text = Buffer.concat([encryption.update(JSON.stringify(session)), encryption.final()]);
+  const encryption = createCipheriv(cipher, key, nonce).setAAD(additionalDataOf(purpose));
+  const text = Buffer.concat([encryption.update(JSON.stringify(value)), encryption.final()]);
   return Buffer.concat([nonce, encryption.getAuthTag(), text]).toString('base64url');
 }
 
 /**
- * The session in a cookie value; undefined if no key decrypts the value. During a rotation of the
- * master key, the earlier keys decrypt the cookies that they have encrypted.
+ * The value in a cookie of this purpose; undefined if no key decrypts the cookie, or the value
+ * does not match the schema. During a rotation of the master key, the earlier keys decrypt the
+ * cookies that they have encrypted.
  */
-export function unseal(sealed: string, keys: readonly Buffer[]): Session | undefined {
+export function unseal<T>(
+  purpose: Purpose,
+  sealed: string,
+  keys: readonly Buffer[],
+  schema: z.ZodType<T>,
+): T | undefined {
   if (sealed.length > maxSealedLength) return undefined;
   const bytes = Buffer.from(sealed, 'base64url');
   if (bytes.length <= nonceBytes + tagBytes) return undefined;
   for (const key of keys) {
-    const text = decrypt(bytes, key);
-    if (text !== undefined) return sessionSchema.safeParse(JSON.parse(text)).data;
+    const text = decrypt(bytes, key, additionalDataOf(purpose));
+    if (text !== undefined) return schema.safeParse(JSON.parse(text)).data;
   }
   return undefined;
 }
 
-function decrypt(bytes: Buffer, key: Buffer): string | undefined {
+function decrypt(bytes: Buffer, key: Buffer, additionalData: Buffer): string | undefined {
   const decryption = createDecipheriv(cipher, key, bytes.subarray(0, nonceBytes), {
     authTagLength: tagBytes,
   });
+  decryption.setAAD(additionalData);
   decryption.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
   try {
     return Buffer.concat([

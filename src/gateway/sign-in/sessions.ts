@@ -1,6 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { compact } from '@conversation-operator/base/compact';
+import { isDeepStrictEqual } from 'node:util';
+import type { Identity } from './identity.ts';
 import { isConflict, isNotFound, unlessChanged } from '@conversation-operator/kube/errors';
 import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
@@ -24,6 +27,7 @@ import {
   seal,
   unseal,
   type Session,
+  sessionSchema,
 } from './session-cookie.ts';
 
 export const linkMinutes = 10;
@@ -58,6 +62,21 @@ export async function createLoginLink({
   });
   return `${url.replace(/\/+$/, '')}/login?token=${key}`;
 }
+
+type SessionSpec = Pick<
+  ApiKeySpec,
+  'owner' | 'role' | 'scopes' | 'templates' | 'person' | 'issuedBy'
+>;
+
+/** The part of a session that its identity provider decides. */
+const identityIn = ({ spec: { owner, role, scopes, templates, person } }: ApiKey) =>
+  compact({ owner, role, scopes, templates, person });
+
+/** Compares JSON values; the API server sorts the fields of an object. */
+const isSame = (one: object, other: object): boolean => {
+  const [left, right] = [one, other].map((value): unknown => JSON.parse(JSON.stringify(value)));
+  return isDeepStrictEqual(left, right);
+};
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session, after which the person has to sign in again. */
@@ -172,11 +191,55 @@ export class Sessions {
   }
 
   /**
+   * Signs in a person whom an identity provider has confirmed. If the request has a session of the
+   * same person with the same rights, that session continues. Otherwise another one replaces it.
+   */
+  async openForPerson(identity: Identity, response: ServerResponse): Promise<void> {
+    const { req: request } = response;
+    const known = this.personSessionOf(request);
+    if (known === undefined || !isSame(identityIn(known), identity)) {
+      await this.endPersonSession(request);
+      await this.#open(identity, response);
+      return;
+    }
+    const { client, clock, feeds } = this.#options;
+    const { name, namespace } = known.metadata;
+    const confirmedTime = isoTime(clock);
+    await client.mergePatch(
+      apiKeys,
+      namespace,
+      name,
+      { status: { confirmedTime } },
+      { subresource: 'status' },
+    );
+    await feeds.apiKeys.settled(name, (seen) => seen?.status?.confirmedTime === confirmedTime);
+  }
+
+  /**
+   * The session of a person that an identity provider has signed in, also while the provider has to
+   * confirm the person again; undefined without one.
+   */
+  personSessionOf(request: CookieRequest): ApiKey | undefined {
+    const session = this.#sessionOf(request);
+    const valid = session && this.#options.ring.byName(session.name, session.uid, 'none');
+    return valid?.key.spec.person === undefined ? undefined : valid.key;
+  }
+
+  /** Ends that session, and what it has opened. */
+  async endPersonSession(request: CookieRequest): Promise<void> {
+    const known = this.personSessionOf(request);
+    if (known === undefined) return;
+    const { name, uid } = known.metadata;
+    await this.#delete(known.metadata);
+    await this.#options.feeds.apiKeys.settled(name, (seen) => seen?.metadata.uid !== uid);
+  }
+
+  /**
    * Creates an ApiKey that only opens the session, and sets the cookie. Each session has its own
    * ApiKey, so that a sign-out ends everything that the session has opened, and nothing else.
    */
   async #open(
-    { owner, role, issuedBy }: Pick<ApiKeySpec, 'owner' | 'role' | 'issuedBy'>,
+    { owner, role, scopes, templates, person, issuedBy }: SessionSpec,
     response: ServerResponse,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
@@ -190,6 +253,9 @@ export class Sessions {
       random,
       owner,
       role,
+      scopes,
+      templates,
+      person,
       issuedBy,
       description: 'The session of a person in a browser.',
       signIn: 'Session',
@@ -199,6 +265,7 @@ export class Sessions {
     this.#set(resource, expiresAtMs, response);
   }
 
+  /** Ends the session of the request, and removes its cookie. */
   async close(response: ServerResponse): Promise<void> {
     const { namespace, publicUrl } = this.#options;
     const { req: request } = response;
@@ -206,6 +273,7 @@ export class Sessions {
       'set-cookie',
       setCookie(request, publicUrl(), { value: '', maxAgeSeconds: 0 }),
     );
+    await this.endPersonSession(request);
     const holder = this.holderOf(request);
     if (holder === undefined) return;
     const { keyName, keyUid } = holder;
@@ -217,7 +285,7 @@ export class Sessions {
     const { keys, clock, publicUrl } = this.#options;
     const sealed = readCookie(request, publicUrl());
     if (sealed === undefined) return undefined;
-    const session = unseal(sealed, keys.sessionSealKeys());
+    const session = unseal('session', sealed, keys.sessionSealKeys(), sessionSchema);
     return session === undefined || session.expiresAtMs <= clock.now() ? undefined : session;
   }
 
@@ -228,7 +296,8 @@ export class Sessions {
   ): void {
     const { keys, clock, publicUrl, random } = this.#options;
     const issuedAtMs = clock.now();
-    const value = seal({ name, uid, issuedAtMs, expiresAtMs }, keys.sessionSealKeys(), random);
+    const session: Session = { name, uid, issuedAtMs, expiresAtMs };
+    const value = seal('session', session, keys.sessionSealKeys(), random);
     const maxAgeSeconds = Math.max(1, Math.floor((expiresAtMs - issuedAtMs) / 1000));
     const cookie = setCookie(response.req, publicUrl(), { value, maxAgeSeconds });
     response.appendHeader('set-cookie', cookie);

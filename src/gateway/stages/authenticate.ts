@@ -1,12 +1,20 @@
+import type { ServiceAccounts } from '../sign-in/service-accounts.ts';
 import type { Sessions } from '../sign-in/sessions.ts';
 import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
-import { type KeyRing, authenticate as authenticateKey, type Principal } from '../auth/key-ring.ts';
+import {
+  type KeyRing,
+  authenticate as authenticateKey,
+  type KeyChain,
+  keysOf,
+  requireScope,
+  type Principal,
+} from '../auth/key-ring.ts';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler } from 'express';
 import { unavailable } from '../errors/problem-error.ts';
-import type { Route } from '../http/route.ts';
+import { scopeOf, type Route } from '../http/route.ts';
 
 interface AuthenticationNeeds {
   readonly agents: AgentAccess;
@@ -16,12 +24,15 @@ interface AuthenticationNeeds {
   readonly rateLimits: RateLimits;
   readonly ring: KeyRing;
   readonly sessions: Sessions;
+  /** Absent where no service account has a rule. */
+  readonly serviceAccounts: ServiceAccounts | undefined;
 }
 
 /**
  * Finds the owner of a request by its session key, API key, or browser session. Throws 401 for a
- * request without a valid key or session, 429 after too many such requests, and 503 until the
- * caches are synced: before that, a key that the cache lacks could be valid.
+ * request without a valid key or session, 429 after too many such requests, 403 for a key without
+ * the scope of the route, and 503 until the caches are synced: before that, a key that the cache
+ * lacks could be valid.
  */
 export const authenticate =
   (needs: AuthenticationNeeds, route: Route): RequestHandler =>
@@ -29,17 +40,27 @@ export const authenticate =
     if (!needs.isSynced()) throw unavailable();
     const opened = openedBySessionKey(needs.agents, route, request);
     if (opened === undefined) {
-      const principal = (await personOf(needs.sessions, request)) ?? principalOf(needs, request);
+      const principal =
+        (await personOf(needs.sessions, request)) ??
+        (await programOf(needs.serviceAccounts, request)) ??
+        principalOf(needs, request);
       needs.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
       response.locals.chain = principal.chain;
+      refuseWithoutScope(principal.chain, route);
     } else {
       response.locals.owner = opened.owner;
       response.locals.chain = opened.chain;
+      refuseWithoutScope(opened.chain, route);
     }
     next();
   };
+
+function refuseWithoutScope(chain: KeyChain, route: Route): void {
+  const scope = scopeOf(route);
+  if (scope !== undefined) requireScope(chain, scope);
+}
 
 /**
  * The owner of the sandbox whose session key a request has, and the `KeyChain` of the session key.
@@ -61,6 +82,19 @@ async function personOf(sessions: Sessions, request: Request): Promise<Principal
   if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;
   await sessions.seen(request);
   return sessions.principalOf(request);
+}
+
+/** The principal of the service account whose token a request has. */
+async function programOf(
+  serviceAccounts: ServiceAccounts | undefined,
+  request: Request,
+): Promise<Principal | undefined> {
+  if (serviceAccounts === undefined) return undefined;
+  for (const key of keysOf(request.headers)) {
+    const principal = await serviceAccounts.principalOf(key);
+    if (principal !== undefined) return principal;
+  }
+  return undefined;
 }
 
 function principalOf(

@@ -137,6 +137,7 @@ export const webUiRoutes = ({
     },
   }),
   post('/api/analytics/events', 'dropAnalyticsEvents', {
+    scope: 'any',
     summary: 'Reports of how the web UI is used, of which nothing is kept',
     body: z.looseObject({}),
     responses: { 204: z.unknown() },

@@ -50,7 +50,7 @@ function Header({ path }: { readonly path: string }) {
         <PageLink href="/docs" path={path}>
           API
         </PageLink>
-        {page.role.value === 'admin' && (
+        {page.account.value?.role === 'admin' && (
           <PageLink href="/operate" path={path}>
             Operate
           </PageLink>

@@ -32,14 +32,19 @@ function NewKey({ value }: { readonly value: string }) {
   );
 }
 
+/** Number of scopes of a key that opens everything. */
+const scopeCount = 5;
+
 function KeyItem({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }) {
-  const { id, name, role, created_at: created, last_used_at: used, expires_at: end } = row.record;
+  const { id, name, role, scopes } = row.record;
+  const { created_at: created, last_used_at: used, expires_at: end } = row.record;
   return (
     <li>
       <span>{name}</span>
       <span class="quiet-text">
         {keys.own.value === id && 'this session · '}
         {role === 'admin' && 'admin · '}
+        {scopes.length < scopeCount && `opens ${scopes.join(', ')} · `}
         created <Ago time={created} /> · last used {used === null ? 'never' : <Ago time={used} />} ·
         ends <Until time={end} />
       </span>
@@ -55,11 +60,21 @@ function KeyItem({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }
   );
 }
 
+/** Scopes of a new key, by the words of the form; undefined: those of the session. */
+const scopeChoices = {
+  'All that you may do': undefined,
+  'Reading only': ['read'],
+  'Reading, and starting conversations': ['read', 'start'],
+} as const;
+type ScopeChoice = keyof typeof scopeChoices;
+const everything: ScopeChoice = 'All that you may do';
+
 export function KeysSection() {
   const keys = useMemo(() => new KeyList(), []);
   useEffect(() => void keys.open(), [keys]);
   const name = useSignal('');
   const end = useSignal('');
+  const opens = useSignal<ScopeChoice>(everything);
   const made = useSignal<string | undefined>(undefined);
   const rows = keys.rows.value;
   const session = rows?.find(({ record }) => record.id === keys.own.value)?.record;
@@ -72,11 +87,13 @@ export function KeysSection() {
       send={async () => {
         const time = end.peek();
         made.value = undefined;
-        made.value = await keys.make(
-          name.peek().trim(),
-          time === '' ? undefined : new Date(time).toISOString(),
-        );
+        const scopes = scopeChoices[opens.peek()];
+        made.value = await keys.make(name.peek().trim(), {
+          ...(scopes === undefined ? {} : { scopes }),
+          ...(time === '' ? {} : { expires_at: new Date(time).toISOString() }),
+        });
         name.value = end.value = '';
+        opens.value = everything;
       }}
       before={
         <>
@@ -100,6 +117,18 @@ export function KeysSection() {
       }
     >
       <Field id="key-name" label="Name" value={name} placeholder="CI" required />
+      <span class="field">
+        <label for="key-opens">Opens</label>
+        <select
+          id="key-opens"
+          value={opens}
+          onInput={(event) => (opens.value = event.currentTarget.value as ScopeChoice)}
+        >
+          {Object.keys(scopeChoices).map((choice) => (
+            <option key={choice}>{choice}</option>
+          ))}
+        </select>
+      </span>
       <span class="field">
         <label for="key-end">
           Ends, if before your session

@@ -298,7 +298,7 @@ export function SettingsPage() {
   const own = useMemo(() => new OwnSettings(), []);
   const settings = own.settings.value;
   const problem = own.problem.value;
-  const { title } = usePage();
+  const { title, account } = usePage();
   useEffect(() => {
     title.value = 'Settings';
     void own.open();
@@ -306,6 +306,12 @@ export function SettingsPage() {
   return (
     <main class="settings-page">
       <h1>Settings</h1>
+      {account.value !== undefined && (
+        <p class="quiet-text">
+          Signed in as {account.value.name ?? account.value.id}
+          {account.value.name !== null && `, owner ${account.value.id}`}
+        </p>
+      )}
       {problem !== undefined && <RetryProblem text={problem} onRetry={() => void own.open()} />}
       {settings === undefined ? (
         problem === undefined && (

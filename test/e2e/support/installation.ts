@@ -66,6 +66,9 @@ export const release = 'conversation-operator';
 /** The gateway's own address by its configuration. No resolver knows it here. */
 export const publicUrl = 'http://conversations.test';
 
+/** Owner of the service account `runner` in the namespace of the tests' pods. */
+export const programOwner = 'program';
+
 /** Runs Helm; throws what it says when it fails. */
 export async function helm(args: readonly string[], values?: object): Promise<string> {
   const version = process.env['HELM'] === '3' ? 3 : 4;
@@ -118,7 +121,12 @@ export function chartValues({ tools, gitUrl, forge, archive }: ValuesOptions): o
     ],
     ...(forge === undefined ? {} : { gitCredentials: { existingSecret: forge.credentials } }),
     ...(archive === undefined ? {} : { archive }),
-    gateway: { publicUrl },
+    gateway: {
+      publicUrl,
+      signIn: {
+        serviceAccounts: { rules: [{ namespace: tools, name: 'runner', owner: programOwner }] },
+      },
+    },
     // A cluster of test/cluster has neither a DNS nor a plugin that enforces policies.
     ...(stateFolder === undefined ? {} : { check: { skip: ['dns', 'network-policy'] } }),
     networkPolicies: {

@@ -6,6 +6,7 @@ const order = [
   'install',
   'story',
   'talk',
+  'service-account',
   'page',
   'quota',
   'causes',

@@ -45,6 +45,7 @@ describe('API keys over REST', () => {
       name: 'laptop',
       user_id: 'alice',
       auth_type: 'bearer',
+      scopes: ['read', 'start', 'manage', 'secrets', 'admin'],
     });
     const stored = await gateway.client.get(apiKeys, namespace, issued.id);
     expect(stored.spec.sha256).toBe(hashKey(issued.key));

@@ -134,7 +134,9 @@ describe('the OpenAPI document', () => {
       '/health',
       '/login',
       '/login',
+      '/login/{issuer}',
       '/logout',
+      '/oauth/callback/{issuer}',
       '/oauth/device/authorize',
       '/openapi.json',
       '/operate',
@@ -145,7 +147,7 @@ describe('the OpenAPI document', () => {
     for (const { path, responses, security } of operations())
       expect([path, '401' in responses]).toEqual([
         path,
-        security === undefined || path === '/login',
+        security?.length !== 0 || path === '/login',
       ]);
   });
 
@@ -172,6 +174,7 @@ describe('the OpenAPI document', () => {
       '/conversations/{id}',
       '/docs',
       '/login',
+      '/logout',
       '/operate',
     ]);
   });

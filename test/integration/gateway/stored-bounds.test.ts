@@ -312,6 +312,8 @@ const others: readonly string[] = [
   ...['', '[].id', '[].option', '[].by'].map((name) => `conversations.spec.approvals${name}`),
   ...['owner', 'secrets', 'secrets[].updatedTime'].map((name) => `ownersettings.spec.${name}`),
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `apikeys.spec.${name}`),
+  ...['scopes', 'notBefore', 'templates', 'templates[]'].map((name) => `apikeys.spec.${name}`),
+  ...['issuer', 'subject', 'name'].map((name) => `apikeys.spec.person.${name}`),
 ];
 
 function boundedIn(schema: Schema, path: string): readonly string[] {

@@ -32,8 +32,10 @@ const key = {
   name: 'laptop',
   user_id: owner,
   role: 'user',
+  scopes: ['read', 'start'],
   created_at: createdAt,
   last_used_at: null,
+  not_before: null,
   expires_at: '2027-11-28T00:00:00.000000Z',
   issued_by: null,
 };
@@ -97,13 +99,15 @@ export const serviceExamples: Examples = {
   getSandboxSecret: { answers: { 200: 'the value' } },
   searchSandboxSpecs: { answers: { 200: pageOf(spec) } },
   getSandboxSpecs: { answers: { 200: [spec, null] } },
-  getUser: { answers: { 200: { id: owner, email: null, role: 'user' } } },
+  getUser: { answers: { 200: { id: owner, email: null, name: null, role: 'user' } } },
   getCurrentKey: {
-    answers: { 200: { id: key.id, name: key.name, user_id: owner, auth_type: 'bearer' } },
+    answers: {
+      200: { id: key.id, name: key.name, user_id: owner, auth_type: 'bearer', scopes: key.scopes },
+    },
   },
   listKeys: { answers: { 200: [key] } },
   createKey: {
-    body: { name: 'laptop', expires_at: '2027-11-28T00:00:00Z' },
+    body: { name: 'laptop', scopes: ['read', 'start'], expires_at: '2027-11-28T00:00:00Z' },
     answers: { 201: { ...key, key: 'co_…' } },
   },
   revokeKey: { answers: { 200: success } },
@@ -139,6 +143,7 @@ export const serviceExamples: Examples = {
   searchBranches: { answers: { 200: pageOf({ name: 'main', commit_sha: '', protected: false }) } },
   conversationPage: { answers: { 200: page } },
   loginPage: { answers: { 200: page } },
+  logout: { answers: { 200: page } },
   authenticate: { answers: { 200: success } },
   passToAgent: {
     body: {

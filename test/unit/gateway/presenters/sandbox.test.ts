@@ -85,7 +85,7 @@ const ready: ConversationStatus = {
   start: { status: 'READY', transitions: [{ status: 'READY', time: at(4) }] },
 };
 
-const reader = { keyUid: 'uid-of-the-key', disclosed: () => undefined };
+const reader = { keyUid: 'uid-of-the-key', opensAgents: true, disclosed: () => undefined };
 const sessionKeysOf = (keyOf: (uid: string) => string) =>
   new SessionKeys({
     keys: {

@@ -1,3 +1,4 @@
+import { apiKeyScopes } from '../../../../src/resources/api-key.ts';
 import { OpenSessions } from '../../../../src/gateway/proxy/agent-access.ts';
 import { IndexedStore } from '@conversation-operator/kube/store';
 import { Listeners } from '../../../../src/gateway/lookup/object-feed.ts';
@@ -62,7 +63,14 @@ class Bench {
   }
 
   opens(key: string, apiKeyUids: readonly string[] = [], expiresAtMs = Infinity): this {
-    this.openings.set(key, { role: 'user', uids: apiKeyUids, expiresAtMs, hasSession: false });
+    this.openings.set(key, {
+      role: 'user',
+      scopes: new Set(apiKeyScopes),
+      templates: undefined,
+      uids: apiKeyUids,
+      expiresAtMs,
+      hasSession: false,
+    });
     return this;
   }
 

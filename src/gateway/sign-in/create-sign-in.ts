@@ -1,0 +1,60 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { ApiKey } from '../../resources/api-key.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { GatewayOptions } from '../gateway-options.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { IdentityProviders } from './identity-providers.ts';
+import { ServiceAccounts } from './service-accounts.ts';
+import { Sessions } from './sessions.ts';
+
+interface SignInParts {
+  readonly ring: KeyRing;
+  readonly lookup: Pick<ResourceLookup, 'apiKeysOf'>;
+  readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
+  readonly logger: Logger;
+  readonly publicUrl: () => string;
+  readonly random: RandomBytes;
+}
+
+/** Creates the ways to use the gateway without an API key: sessions, and tokens of the cluster. */
+export function createSignIn(
+  { client, namespace, clock, keys, maxKeyLifetimeMs, signIn }: GatewayOptions,
+  { ring, lookup, feeds, logger, publicUrl, random }: SignInParts,
+) {
+  const { issuers = [], outward, serviceAccounts } = signIn ?? {};
+  return {
+    sessions: new Sessions({
+      client,
+      namespace,
+      clock,
+      keys,
+      ring,
+      lookup,
+      feeds,
+      publicUrl,
+      random,
+      ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
+    }),
+    identityProviders: new IdentityProviders({
+      issuers,
+      clock,
+      logger,
+      publicUrl,
+      ...(outward && { outward }),
+    }),
+    serviceAccounts:
+      serviceAccounts &&
+      new ServiceAccounts({
+        ...serviceAccounts,
+        client,
+        namespace,
+        clock,
+        logger,
+        ring,
+        feed: feeds.apiKeys,
+        random,
+      }),
+  };
+}

@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto';
+import type { ApiKeySpec } from '../../resources/api-key.ts';
+import { plainText } from '../../resources/plain-text.ts';
+import { ownerName } from '../../resources/schema.ts';
+
+/** Names of nested claims, outermost first. */
+type ClaimPath = readonly string[];
+
+interface IdentityRule {
+  readonly claim: ClaimPath;
+  /** The whole value of the claim, or one item of its list. */
+  readonly value: string;
+  readonly role: 'admin' | 'user' | 'viewer';
+  /** Templates that the person may start; absent: all. */
+  readonly templates?: readonly string[] | undefined;
+}
+
+/** An identity provider, as the platform configures it. */
+export interface IssuerSettings {
+  /** Names the issuer in addresses, and in owners that its people get by default. */
+  readonly name: string;
+  /** Name on the button of the page. */
+  readonly title?: string | undefined;
+  /** URL of the issuer, as its discovery document and its tokens state it. */
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Absent: a public client, which PKCE alone protects. */
+  readonly clientSecret?: string | undefined;
+  readonly scopes: readonly string[];
+  /** Claim with the owner; absent: derived from `name` and the subject. */
+  readonly ownerClaim?: ClaimPath | undefined;
+  /** Claim with the name that people see. */
+  readonly nameClaim: ClaimPath;
+  readonly rules: readonly IdentityRule[];
+  /** Time after which a session asks the issuer again. */
+  readonly recheckSeconds: number;
+}
+
+/** The claims of an ID token whose signature, issuer, audience and times hold. */
+export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
+
+/** Owner and rights of a person, as far as the identity provider decides them. */
+export type Identity = Pick<ApiKeySpec, 'owner' | 'role' | 'scopes' | 'templates'> & {
+  readonly person: NonNullable<ApiKeySpec['person']>;
+};
+
+/** Why a person gets no session, in words for that person. */
+export class IdentityRefused extends Error {
+  override readonly name = 'IdentityRefused';
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function claimAt(claims: Claims, path: ClaimPath): unknown {
+  let value: unknown = claims;
+  for (const name of path) {
+    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+    ? String(value)
+    : undefined;
+
+/** Whether the claim is the value, or has it as an item. No part of a text ever matches. */
+function matches(claims: Claims, { claim, value }: IdentityRule): boolean {
+  const found = claimAt(claims, claim);
+  return Array.isArray(found)
+    ? found.some((item) => textOf(item) === value)
+    : textOf(found) === value;
+}
+
+const isOwnerName = (text: string): boolean => ownerName().safeParse(text).success;
+
+/** Owners of different issuers differ: a name has no colon, and no owner of a claim has a prefix. */
+function ownerOf(
+  claims: Claims,
+  { name, ownerClaim }: IssuerSettings,
+  issuers: readonly string[],
+): string {
+  if (ownerClaim === undefined) {
+    const plain = `${name}:${claims.sub}`;
+    return isOwnerName(plain)
+      ? plain
+      : `${name}:${createHash('sha256').update(claims.sub).digest('hex').slice(0, 40)}`;
+  }
+  const owner = textOf(claimAt(claims, ownerClaim));
+  if (owner === undefined || !isOwnerName(owner))
+    throw new IdentityRefused(
+      `The claim ${ownerClaim.join('.')} of your account has to be a name of at most 128 letters, digits and . _ - @ + :`,
+    );
+  if (issuers.some((issuer) => owner.startsWith(`${issuer}:`)))
+    throw new IdentityRefused(
+      `The claim ${ownerClaim.join('.')} of your account begins as the names of another identity provider do.`,
+    );
+  return owner;
+}
+
+const ranks = ['viewer', 'user', 'admin'] as const;
+const maxName = 200;
+
+/**
+ * Rights of a person with these claims: the highest role of all rules that match, and the templates
+ * of all of these rules if each one names some. Throws `IdentityRefused` if no rule matches.
+ */
+export function identityOf(
+  claims: Claims,
+  settings: IssuerSettings,
+  issuers: readonly string[],
+): Identity {
+  const { name: issuer, nameClaim, rules, recheckSeconds } = settings;
+  const matching = rules.filter((rule) => matches(claims, rule));
+  const name = plainText(textOf(claimAt(claims, nameClaim)) ?? claims.sub, maxName);
+  const role = ranks.findLast((rank) => matching.some((rule) => rule.role === rank));
+  if (role === undefined)
+    throw new IdentityRefused(
+      `You are signed in there as ${name}, and no rule of this service gives your account a role. Ask the people who run it.`,
+    );
+  const templates = matching.some((rule) => rule.templates === undefined)
+    ? undefined
+    : [...new Set(matching.flatMap((rule) => rule.templates ?? []))].sort();
+  return {
+    owner: ownerOf(claims, settings, issuers),
+    role: role === 'admin' ? 'admin' : 'user',
+    ...(role === 'viewer' ? { scopes: ['read'] } : {}),
+    ...(templates === undefined ? {} : { templates }),
+    person: { issuer, subject: claims.sub, name, recheckSeconds },
+  };
+}

@@ -1,0 +1,76 @@
+import { apply, kubectl } from './support/cluster.ts';
+import { agentImage, TestedInstallation, programOwner } from './support/installation.ts';
+
+const up = new TestedInstallation('talk');
+const { tools, url } = up.facts;
+const id = 'e2e5a000000000000000000000000001';
+const inTools = (args: string) => kubectl(`--namespace ${tools} ${args}`);
+
+/** A Pod that starts a conversation with the projected token of its service account. */
+const program = (name: string, audience: string) => {
+  const { repository, tag } = agentImage();
+  const script = [
+    'curl -s -w "\\nstatus %{http_code}\\n"',
+    '-H "Authorization: Bearer $(cat /token/token)" -H "Content-Type: application/json"',
+    `-d '{"conversation_id": "${id}", "title": "Of a program"}'`,
+    `${url}/api/v1/app-conversations`,
+  ].join(' ');
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: tools },
+    spec: {
+      serviceAccountName: 'runner',
+      automountServiceAccountToken: false,
+      restartPolicy: 'Never',
+      containers: [
+        {
+          name: 'program',
+          image: `${repository}:${tag}`,
+          command: ['/bin/sh', '-c', script],
+          volumeMounts: [{ name: 'token', mountPath: '/token' }],
+        },
+      ],
+      volumes: [
+        {
+          name: 'token',
+          projected: { sources: [{ serviceAccountToken: { path: 'token', audience } }] },
+        },
+      ],
+    },
+  };
+};
+
+async function outputOf(name: string): Promise<string> {
+  await inTools(`wait --for=jsonpath={.status.phase}=Succeeded pod/${name} --timeout=120s`);
+  return inTools(`logs ${name}`);
+}
+
+describe('a program in the cluster', () => {
+  beforeAll(() =>
+    apply(
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'runner', namespace: tools } },
+      program('program', 'conversation-operator'),
+      program('program-of-others', 'https://kubernetes.default.svc'),
+    ),
+  );
+  afterAll(async () => {
+    await inTools('delete pod/program pod/program-of-others serviceaccount/runner --wait=false');
+    await up.k(`delete conversation ${id} --ignore-not-found`);
+  });
+
+  it('starts a conversation with the token of its service account', async () => {
+    expect(await outputOf('program')).toContain('status 200');
+    await up.k(
+      `wait --for=jsonpath={.status.start.status}=READY conversation/${id} --timeout=120s`,
+    );
+    expect(await up.k(`get conversation ${id} -o jsonpath={.spec.owner}`)).toBe(programOwner);
+    expect(await up.k('get apikeys -o jsonpath={.items[*].spec.description}')).toContain(
+      `Service account ${tools}/runner`,
+    );
+  });
+
+  it('is refused with a token for another audience', async () => {
+    expect(await outputOf('program-of-others')).toContain('status 401');
+  });
+});

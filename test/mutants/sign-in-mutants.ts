@@ -1,0 +1,88 @@
+import type { TestedMutant } from './tested-mutant.ts';
+
+const scopes = { test: 'test/integration/gateway/scopes.test.ts' };
+const chain = {
+  file: 'src/gateway/auth/key-ring.ts',
+  test: 'test/unit/gateway/auth/key-ring.chain.test.ts',
+};
+const identity = {
+  file: 'src/gateway/sign-in/identity.ts',
+  test: 'test/unit/gateway/sign-in/identity.test.ts',
+};
+const providers = {
+  file: 'src/gateway/sign-in/identity-providers.ts',
+  test: 'test/integration/gateway/identity-providers.test.ts',
+};
+
+/** Mistakes in what keys open, and in whom identity providers sign in. */
+export const signInMutants: Readonly<Record<string, TestedMutant>> = {
+  'a key opens operations of all scopes but admin': {
+    file: 'src/gateway/stages/authenticate.ts',
+    ...scopes,
+    from: 'if (scope !== undefined) requireScope(chain, scope);',
+    to: "if (scope === 'admin') requireScope(chain, scope);",
+    name: 'no other scope does: startConversation',
+  },
+  'a key that only reads is shown the keys of agents': {
+    file: 'src/gateway/auth/session-keys.ts',
+    ...scopes,
+    from: 'if (!reader.opensAgents) return undefined;',
+    to: '',
+    name: 'shows no session key, which would open the agent',
+  },
+  'a key makes another one with a scope that it lacks': {
+    file: 'src/gateway/keys/keys.ts',
+    ...scopes,
+    from: 'for (const scope of scopes ?? []) requireScope(principal.chain, scope);',
+    to: '',
+    name: 'never has the scope that it lacks',
+  },
+  'a key has scopes that its issuer lacks': {
+    ...chain,
+    from: 'new Set(spec.scopes.filter((one) => scopes.has(one)))',
+    to: 'new Set(spec.scopes)',
+    name: 'has the scopes that each of them has',
+  },
+  'a key starts templates that its issuer may not start': {
+    ...chain,
+    from: 'spec.templates.filter((one) => templates?.includes(one) !== false)',
+    to: 'spec.templates',
+    name: 'has the templates that each of them has',
+  },
+  'a session needs no confirmation of its person': {
+    ...chain,
+    from: "(confirmed === 'own' && uids.length === 0)",
+    to: 'false',
+    name: 'needs its own confirmation by default',
+  },
+  'a rule matches a value that begins as its own': {
+    ...identity,
+    from: 'found.some((item) => textOf(item) === value)',
+    to: 'found.some((item) => textOf(item)?.startsWith(value) === true)',
+    name: 'a beginning of a value',
+  },
+  'a person chooses the owner of a person of another provider': {
+    ...identity,
+    from: 'if (issuers.some((issuer) => owner.startsWith(`${issuer}:`)))',
+    to: 'if (false)',
+    name: 'none of another provider',
+  },
+  'an ID token of another sign-in is accepted': {
+    ...providers,
+    from: 'expectedNonce: nonce,',
+    to: '',
+    name: 'an ID token with another nonce',
+  },
+  'an ID token is accepted whoever has signed it': {
+    ...providers,
+    from: 'oidc.enableNonRepudiationChecks(configuration);',
+    to: '',
+    name: 'the signature of another key',
+  },
+  'clocks may not differ': {
+    ...providers,
+    from: 'const clockToleranceSeconds = 60;',
+    to: 'const clockToleranceSeconds = 0;',
+    name: 'where clocks differ',
+  },
+};
