@@ -204,13 +204,10 @@ export class KeyRing {
     );
   }
 
-  /** The valid key of this name that `ServiceAccounts` has created. */
-  ofServiceAccount(name: string): ValidKey | undefined {
+  /** The valid key of this name, if its use in a sign-in is the given one. */
+  named(name: string, signIn?: ApiKeySpec['signIn']): ValidKey | undefined {
     const key = this.#find(name);
-    return this.#valid(
-      key === undefined ? [] : [key],
-      ({ spec }) => spec.signIn === 'ServiceAccount',
-    );
+    return this.#valid(key === undefined ? [] : [key], ({ spec }) => spec.signIn === signIn);
   }
 
   byReference(reference: string): ValidKey | undefined {

@@ -108,7 +108,7 @@ const scopesOfNewKey = (
 const base = '/api/keys';
 const { get, post, remove } = endpoints('account');
 /** Maximum keys of one owner, so that a list of them needs no pages. */
-const maxKeys = 100;
+export const maxKeys = 100;
 /** Value of the query parameter `owner` that means every owner. No owner has this name. */
 const everyOwner = '*';
 
@@ -252,7 +252,7 @@ const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} o
 /** Omits keys with a deleted issuer: such keys are invalid, and Kubernetes deletes them soon. */
 const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
   (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
-    (key) => !ring.isOrphan(key),
+    (key) => key.spec.signIn !== 'Device' && !ring.isOrphan(key),
   );
 
 /** The owner of the new key. Throws 403 if a user asks for another owner or the role admin. */

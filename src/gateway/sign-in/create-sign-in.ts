@@ -5,6 +5,7 @@ import type { RandomBytes } from '../auth/key.ts';
 import type { GatewayOptions } from '../gateway-options.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { DeviceLogins } from './device-logins.ts';
 import { IdentityProviders } from './identity-providers.ts';
 import { ServiceAccounts } from './service-accounts.ts';
 import { Sessions } from './sessions.ts';
@@ -36,6 +37,16 @@ export function createSignIn(
       publicUrl,
       random,
       ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
+    }),
+    deviceLogins: new DeviceLogins({
+      client,
+      namespace,
+      clock,
+      keys,
+      ring,
+      lookup,
+      feed: feeds.apiKeys,
+      random,
     }),
     identityProviders: new IdentityProviders({
       issuers,

@@ -152,7 +152,7 @@ export class ServiceAccounts {
       .update(JSON.stringify([rule, day]))
       .digest('hex');
     const name = `key-sa-${digest.slice(0, 16)}`;
-    const known = ring.ofServiceAccount(name);
+    const known = ring.named(name, 'ServiceAccount');
     if (known !== undefined) return known;
     const { owner, role, scopes, templates } = rule;
     try {
@@ -178,6 +178,6 @@ export class ServiceAccounts {
       if (!isAlreadyExists(error)) throw error;
     }
     await feed.settled(name, (seen) => seen !== undefined);
-    return ring.ofServiceAccount(name);
+    return ring.named(name, 'ServiceAccount');
   }
 }
