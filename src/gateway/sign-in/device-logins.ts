@@ -11,8 +11,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import type { KeyRing, Principal } from '../auth/key-ring.ts';
 import { generateKey, hashKey, issueKey, type RandomBytes } from '../auth/key.ts';
-import { ProblemError } from '../errors/problem-error.ts';
-import { maxKeys } from '../keys/keys.ts';
+import { refuseTooManyKeys } from '../keys/keys.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 
@@ -88,22 +87,16 @@ export class DeviceLogins {
     this.#options = options;
   }
 
-  /** Begins a login. Throws `too-many-attempts` while too many logins wait for a person. */
+  /** Begins a login; undefined while too many logins wait for a person. */
   async begin({
     program,
     address,
-  }: Pick<Device, 'program' | 'address'>): Promise<{
-    readonly deviceCode: string;
-    readonly userCode: string;
-  }> {
+  }: Pick<Device, 'program' | 'address'>): Promise<
+    { readonly deviceCode: string; readonly userCode: string } | undefined
+  > {
     const { client, namespace, clock, feed, random } = this.#options;
     const pending = await this.#withoutExpired();
-    if (pending.length >= maxPending)
-      throw new ProblemError(
-        'too-many-attempts',
-        'Too many programs wait for a person. Try again.',
-        { retryAfterSeconds: 60 },
-      );
+    if (pending.length >= maxPending) return undefined;
     const taken = new Set(pending.map(({ spec }) => spec.device?.userCode));
     let userCode = newUserCode();
     while (taken.has(userCode)) userCode = newUserCode();
@@ -136,12 +129,7 @@ export class DeviceLogins {
     { scopes, expiresAtMs }: Grant,
   ): Promise<void> {
     const { client, namespace, keys, feed, lookup } = this.#options;
-    const known = lookup.apiKeysOf(person.owner).filter(({ spec }) => spec.signIn === undefined);
-    if (known.length >= maxKeys)
-      throw new ProblemError(
-        'too-many-keys',
-        `An owner can have ${maxKeys} keys. Revoke one that is not needed.`,
-      );
+    refuseTooManyKeys(lookup, person.owner);
     const [sealKey] = keys.sessionSealKeys();
     if (sealKey === undefined) throw new Error('a master key is needed to grant a key');
     const name = keyNameOf(login.uid);

@@ -110,6 +110,9 @@ const donePage = (text: string): Page => ({
   body: `<main><h1>${escapeHtml(text)}</h1><p>You can close this page.</p></main>`,
 });
 
+const tooMany = (text: string): ProblemError =>
+  new ProblemError('too-many-attempts', text, { retryAfterSeconds: 60 });
+
 const failed = (error: TokenError): HandlerResult => ({ status: 400, json: { error } });
 
 /** The login of a program by a code (RFC 8628), and the page on which a person answers it. */
@@ -126,9 +129,7 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
   function loginOf(text: string, { owner }: Principal): PendingLogin | undefined {
     const found = deviceLogins.find(userCodeOf(text));
     if (found === undefined && !(ofOwners.take(owner).allowed && ofAll.take('').allowed))
-      throw new ProblemError('too-many-attempts', 'Too many codes were wrong. Try again later.', {
-        retryAfterSeconds: 60,
-      });
+      throw tooMany('Too many codes were wrong. Try again later.');
     return found;
   }
 
@@ -148,12 +149,11 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
       handle: async ({ request }) => {
         if (!isSynced()) throw unavailable();
         const address = proxies.clientAddress(request);
-        if (!ofAddresses.take(address).allowed)
-          throw new ProblemError('too-many-attempts', 'Too many logins from this address.', {
-            retryAfterSeconds: 60,
-          });
+        if (!ofAddresses.take(address).allowed) throw tooMany('Too many logins from this address.');
         const program = plainText(request.headers['user-agent'] ?? '', maxProgram) || 'unknown';
-        const { deviceCode, userCode } = await deviceLogins.begin({ program, address });
+        const begun = await deviceLogins.begin({ program, address });
+        if (begun === undefined) throw tooMany('Too many programs wait for a person. Try again.');
+        const { deviceCode, userCode } = begun;
         const page = `${publicUrl()}/device`;
         return {
           json: {
