@@ -12,7 +12,7 @@ import { Sessions } from './sessions.ts';
 
 interface SignInParts {
   readonly ring: KeyRing;
-  readonly lookup: Pick<ResourceLookup, 'apiKeysOf'>;
+  readonly lookup: Pick<ResourceLookup, 'apiKeysOf' | 'everyApiKey'>;
   readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
   readonly logger: Logger;
   readonly publicUrl: () => string;
@@ -64,6 +64,7 @@ export function createSignIn(
         clock,
         logger,
         ring,
+        lookup,
         feed: feeds.apiKeys,
         random,
       }),
