@@ -176,7 +176,9 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         response.setHeader('cache-control', 'no-store');
         const form = await formOf(request);
         const code = form.get('device_code');
-        if (form.get('grant_type') !== grantType) return failed('unsupported_grant_type');
+        // The command line openhands 1.16 sends no grant type.
+        if ((form.get('grant_type') ?? grantType) !== grantType)
+          return failed('unsupported_grant_type');
         if (code === null) return failed('invalid_request');
         const result = await deviceLogins.redeem(code);
         if (typeof result === 'string') return failed(result);

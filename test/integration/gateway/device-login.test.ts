@@ -41,7 +41,10 @@ const begin = async (on = gateway): Promise<Login> => {
 };
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 const redeem = async (code: string | undefined, { on = gateway, type = grantType } = {}) => {
-  const fields = { grant_type: type, ...(code === undefined ? {} : { device_code: code }) };
+  const fields = {
+    ...(type === '' ? {} : { grant_type: type }),
+    ...(code === undefined ? {} : { device_code: code }),
+  };
   const { status, json } = await on.send('POST', '/oauth/device/token', {
     key: null,
     rawBody: new URLSearchParams(fields).toString(),
@@ -148,7 +151,7 @@ describe('a program that logs in by a code', () => {
 
   it('is told to be slow, and that its code has expired', async () => {
     const { device_code: code } = await begin();
-    expect(await redeem(code)).toMatchObject({ error: 'authorization_pending' });
+    expect(await redeem(code, { type: '' })).toMatchObject({ error: 'authorization_pending' });
     expect(await redeem(code)).toEqual({ status: 400, error: 'slow_down' });
     advance(600_000);
     expect(await redeem(code)).toEqual({ status: 400, error: 'expired_token' });
