@@ -63,8 +63,9 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
  * (`system:service-account-issuer-discovery`).
  */
 async function clusterKeysOf(transport: Pick<Transport, 'call'>): Promise<ClusterKeys> {
+  const accept = 'application/json, application/jwk-set+json';
   const read = (path: string) =>
-    transport.call({ verb: 'get', resource: 'openid', method: 'GET', path });
+    transport.call({ verb: 'get', resource: 'openid', method: 'GET', path, accept });
   const document = await read('/.well-known/openid-configuration');
   const { issuer } = z.object({ issuer: z.string() }).parse(document);
   const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { ConfigError, flag } from './environment.ts';
 import { apiKeyRoles, apiKeyScopes } from '../resources/api-key.ts';
-import { ownerName } from '../resources/schema.ts';
+import { objectName, ownerName } from '../resources/schema.ts';
 
 /**
  * A claim of an ID token: its name, or the names of nested objects separated by dots
@@ -30,7 +30,7 @@ const ruleSchema = z.strictObject({
   value: z.string().min(1).max(500),
   role: z.enum(['admin', 'user', 'viewer']),
   /** Templates that the person may start; absent: all. */
-  templates: z.array(z.string().min(1).max(253)).min(1).max(100).optional(),
+  templates: z.array(objectName()).min(1).max(100).optional(),
 });
 
 const issuerSchema = z.strictObject({
@@ -44,12 +44,15 @@ const issuerSchema = z.strictObject({
   clientId: z.string().min(1).max(500),
   scopes: z
     .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/))
+    .refine((scopes) => scopes.includes('openid'), 'must contain openid')
     .default(['openid', 'profile', 'email']),
   /** Claim with the owner; absent: derived from the issuer's `name` and the subject. */
   ownerClaim: claimPath.optional(),
   /** Claim with the name that people see. */
   nameClaim: claimPath.default(['name']),
   rules: z.array(ruleSchema).min(1).max(100),
+  /** Whether the claim `email` counts without `email_verified: true`. */
+  trustsEmail: z.boolean().default(false),
   /** Time after which a session asks the issuer again. */
   recheckSeconds: z.int().min(60).max(86_400).default(900),
 });
@@ -65,7 +68,7 @@ const serviceAccountsSchema = z.strictObject({
         owner: ownerName(),
         role: z.enum(apiKeyRoles).default('user'),
         scopes: z.array(z.enum(apiKeyScopes)).min(1).optional(),
-        templates: z.array(z.string().min(1).max(253)).min(1).max(100).optional(),
+        templates: z.array(objectName()).min(1).max(100).optional(),
       }),
     )
     .min(1)

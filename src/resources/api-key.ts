@@ -24,7 +24,7 @@ export const apiKeyScopes = ['read', 'start', 'manage', 'secrets', 'admin'] as c
 export type ApiKeyScope = (typeof apiKeyScopes)[number];
 
 /** Uses of an ApiKey that belongs to the sign-in of a person in a browser. */
-export const signInUses = ['Link', 'Session', 'ServiceAccount'] as const;
+export const signInUses = ['Link', 'Session', 'ServiceAccount', 'Device'] as const;
 
 export const apiKeySpecSchema = z
   .object({
@@ -74,16 +74,24 @@ export const apiKeySpecSchema = z
       }),
       'Person whom an identity provider has signed in. The session is valid while the provider confirms the person.',
     ),
+    device: optional(
+      z.object({
+        userCode: described(text(8), 'Code that the program shows, without its hyphen.'),
+        program: described(text(120), 'Name that the program gives itself.'),
+        address: described(text(64), 'Address from which the program asks.'),
+      }),
+      'The program that waits for the answer of a person.',
+    ),
     signIn: optional(
       z.enum(signInUses),
-      'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. ServiceAccount: the key of a service account of the cluster for a day. Absent: the key is for requests.',
+      'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. ServiceAccount: the key of a service account of the cluster for a day. Device: the login of a program that waits for a person; it opens nothing. Absent: the key is for requests.',
     ),
   })
   .meta(
     validations(
       ...immutable({
         required: ['owner', 'role', 'sha256'],
-        optional: ['scopes', 'templates', 'person', 'issuedBy', 'signIn'],
+        optional: ['scopes', 'templates', 'person', 'device', 'issuedBy', 'signIn'],
       }),
     ),
   );
@@ -92,6 +100,10 @@ export const apiKeyStatusSchema = z.object({
   lastUsedTime: optional(
     timestamp(),
     'Time at which the key was last used. Written by the gateway, at most once an hour.',
+  ),
+  deviceAnswer: optional(
+    z.enum(['Granted', 'Refused']),
+    'Answer of a person to the program that waits.',
   ),
   confirmedTime: optional(
     timestamp(),

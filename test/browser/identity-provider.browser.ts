@@ -80,6 +80,38 @@ describe('People of a company', () => {
     await page.getByRole('heading', { name: 'Quotas' }).waitFor();
   });
 
+  step('let a program in by the code that it shows', async () => {
+    const { page } = window;
+    const call = async (path: string, body: string | URLSearchParams) => {
+      const answer = await fetch(`${up.url}${path}`, {
+        method: 'POST',
+        headers: { 'user-agent': 'a-program/1.0' },
+        body,
+      });
+      return (await answer.json()) as Readonly<Record<string, string>>;
+    };
+    const login = await call('/oauth/device/authorize', '');
+    await page.goto(login['verification_uri_complete'] ?? '');
+    await page.getByText('a-program/1.0').waitFor();
+    expect(await violationsIn(page)).toEqual([]);
+    await window.picture('a program asks to be let in');
+    await page.getByLabel('Its key opens').selectOption('Reading only');
+    await page.getByRole('button', { name: 'Allow' }).click();
+    await page.getByRole('heading', { name: 'The program has its key.' }).waitFor();
+    const { access_token: key } = await call(
+      '/oauth/device/token',
+      new URLSearchParams({
+        grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+        device_code: login['device_code'] ?? '',
+      }),
+    );
+    const me = await fetch(`${up.url}/api/v1/users/me`, {
+      headers: { authorization: `Bearer ${key ?? ''}` },
+    });
+    expect(await me.json()).toMatchObject({ id: 'company:alice' });
+    await page.goto(`${up.url}/`);
+  });
+
   step('sign out here and there', async () => {
     await signOut();
     const { page } = window;

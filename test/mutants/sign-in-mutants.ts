@@ -1,6 +1,7 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
 const scopes = { test: 'test/integration/gateway/scopes.test.ts' };
+const devices = { test: 'test/integration/gateway/device-login.test.ts' };
 const chain = {
   file: 'src/gateway/auth/key-ring.ts',
   test: 'test/unit/gateway/auth/key-ring.chain.test.ts',
@@ -78,6 +79,30 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
     from: 'oidc.enableNonRepudiationChecks(configuration);',
     to: '',
     name: 'the signature of another key',
+  },
+  'a program that polls gets its key again': {
+    file: 'src/gateway/sign-in/device-logins.ts',
+    ...devices,
+    from: 'await client.delete(apiKeys, namespace, name, { uid });',
+    to: 'if (answer === undefined) await client.delete(apiKeys, namespace, name, { uid });',
+    name: 'waits for a person, and gets a key of that person once',
+  },
+  'a person guesses codes of programs without end': {
+    file: 'src/gateway/sign-in/device-routes.ts',
+    ...devices,
+    from: '!(ofOwners.take(owner).allowed && ofAll.take(',
+    to: '(owner === undefined) && !(ofAll.take(',
+    name: 'bounds guesses',
+  },
+  'a session that only reads lets a program in': {
+    file: 'src/gateway/sign-in/device-routes.ts',
+    ...devices,
+    from: `return toSignIn(response, text);
+        requireScope(person.chain, 'manage');
+        if (text === '')`,
+    to: `return toSignIn(response, text);
+        if (text === '')`,
+    name: 'is not for a session that makes no keys',
   },
   'clocks may not differ': {
     ...providers,

@@ -26,6 +26,8 @@ export interface KeyChain {
   readonly templates: readonly string[] | undefined;
   /** Time at which the first key of the chain expires; Infinity if no key expires. */
   readonly expiresAtMs: number;
+  /** Time until which the chain is valid: also its confirmation by an identity provider ends. */
+  readonly validUntilMs: number;
   /** UID of the key itself, then of its issuer, then of the issuer's issuer, and so on. */
   readonly uids: readonly string[];
   /** Whether a key of the chain belongs to a browser session, which may not read secrets. */
@@ -42,11 +44,15 @@ const expiryOf = ({ spec }: ApiKey): number =>
 const startOf = ({ spec }: ApiKey): number =>
   spec.notBefore === undefined ? -Infinity : Date.parse(spec.notBefore) || Infinity;
 
+/** Maximum difference between the clocks of the gateway and of the API server. */
+const maxClockSkewMs = 60_000;
+
 /** Time until which the identity provider has confirmed the person; Infinity without one. */
-function confirmedUntil({ metadata, spec: { person }, status }: ApiKey): number {
+function confirmedUntil({ metadata, spec: { person }, status }: ApiKey, nowMs: number): number {
   if (person === undefined) return Infinity;
   const confirmed = Date.parse(status?.confirmedTime ?? metadata.creationTimestamp) || 0;
-  return confirmed + person.recheckSeconds * 1000;
+  // Clocks may differ; a time far in the future is none.
+  return Math.min(confirmed, nowMs + maxClockSkewMs) + person.recheckSeconds * 1000;
 }
 
 /** Keys of a chain whose person the identity provider must have confirmed lately. */
@@ -66,6 +72,7 @@ export function chainOf(
   const uids: string[] = [];
   let role: ApiKeySpec['role'] = 'admin';
   let expiresAtMs = Infinity;
+  let validUntilMs = Infinity;
   let hasSession = false;
   let scopes = everyScope;
   let templates: readonly string[] | undefined;
@@ -73,10 +80,11 @@ export function chainOf(
     const { metadata, spec }: ApiKey = link;
     if (!isLive(link) || spec.disabled === true || uids.length === maxChainLength) return undefined;
     if (confirmed === 'all' || (confirmed === 'own' && uids.length === 0))
-      expiresAtMs = Math.min(expiresAtMs, confirmedUntil(link));
+      validUntilMs = Math.min(validUntilMs, confirmedUntil(link, nowMs));
     uids.push(metadata.uid);
     expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
-    if (expiresAtMs <= nowMs || startOf(link) > nowMs) return undefined;
+    validUntilMs = Math.min(validUntilMs, expiresAtMs);
+    if (validUntilMs <= nowMs || startOf(link) > nowMs) return undefined;
     if (spec.role === 'user') role = 'user';
     if (spec.scopes !== undefined) scopes = new Set(spec.scopes.filter((one) => scopes.has(one)));
     if (spec.signIn === 'Session') hasSession = true;
@@ -88,6 +96,7 @@ export function chainOf(
         scopes,
         templates,
         expiresAtMs,
+        validUntilMs,
         uids,
         hasSession,
       };
@@ -204,13 +213,10 @@ export class KeyRing {
     );
   }
 
-  /** The valid key of this name that `ServiceAccounts` has created. */
-  ofServiceAccount(name: string): ValidKey | undefined {
+  /** The valid key of this name, if its use in a sign-in is the given one. */
+  named(name: string, signIn?: ApiKeySpec['signIn']): ValidKey | undefined {
     const key = this.#find(name);
-    return this.#valid(
-      key === undefined ? [] : [key],
-      ({ spec }) => spec.signIn === 'ServiceAccount',
-    );
+    return this.#valid(key === undefined ? [] : [key], ({ spec }) => spec.signIn === signIn);
   }
 
   byReference(reference: string): ValidKey | undefined {
@@ -229,11 +235,11 @@ export class KeyRing {
    * Calls `changed` when a key of the chain changes or is deleted; for a chain that expires, also
    * after 10 s or at the expiry, whichever is earlier. Returns a function that cancels these calls.
    */
-  follow({ uids, expiresAtMs }: KeyChain, changed: () => void): () => void {
+  follow({ uids, validUntilMs }: KeyChain, changed: () => void): () => void {
     const removers = uids.map((uid) => this.#followers.on(uid, changed));
-    const delayMs = Math.min(expiresAtMs - this.#options.clock.now(), recheckMs);
+    const delayMs = Math.min(validUntilMs - this.#options.clock.now(), recheckMs);
     const timer =
-      expiresAtMs === Infinity ? undefined : this.#options.clock.after(delayMs, changed);
+      validUntilMs === Infinity ? undefined : this.#options.clock.after(delayMs, changed);
     return () => {
       timer?.cancel();
       for (const remove of removers) remove();

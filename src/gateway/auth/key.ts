@@ -6,8 +6,10 @@ import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.t
 import { apiVersion } from '../../resources/group.ts';
 
 export interface IssueKeyOptions {
-  readonly client: KubeClient;
+  readonly client: Pick<KubeClient, 'create'>;
   readonly namespace: string;
+  /** Name of the ApiKey; absent: a random one. */
+  readonly name?: string;
   readonly owner: string;
   readonly role?: ApiKeySpec['role'];
   readonly description?: string | undefined;
@@ -23,6 +25,8 @@ export interface IssueKeyOptions {
   readonly templates?: ApiKeySpec['templates'];
   /** Person whom an identity provider has signed in; absent: none. */
   readonly person?: ApiKeySpec['person'];
+  /** Program that waits for the answer of a person; absent: none. */
+  readonly device?: ApiKeySpec['device'];
   /** Use of the key in a sign-in; absent for a key that authenticates requests. */
   readonly signIn?: ApiKeySpec['signIn'];
   readonly random?: RandomBytes;
@@ -43,7 +47,7 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
     kind: apiKeys.kind,
     metadata: {
       namespace,
-      name: `key-${random(6).toString('hex')}`,
+      name: options.name ?? `key-${random(6).toString('hex')}`,
       // Kubernetes deletes the key when its issuer is deleted.
       ...(issuedBy === undefined
         ? {}
@@ -60,6 +64,7 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       issuedBy,
       templates: options.templates,
       person: options.person,
+      device: options.device,
       signIn: options.signIn,
     }),
   });

@@ -1,3 +1,4 @@
+import { requireTemplate } from '../auth/key-ring.ts';
 import { conversationParams } from '../http/fields.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { z } from 'zod';
@@ -167,6 +168,7 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
     responses: { 200: sentSchema, 202: sentSchema },
     problems: [
       'not-found',
+      'template-not-allowed',
       'wrong-state',
       'conflict',
       'idempotency-key-reused',
@@ -194,6 +196,7 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
       // The resume comes first, so that no message is stored for a sandbox that stays paused.
       const isWoken = phase === 'PAUSED' || isFailed;
       if (isWoken && sandbox !== undefined) {
+        requireTemplate(call.principal.chain, sandbox.spec.templateName);
         refuseOverQuota(lookup, owner);
         await requestResume(needs, sandbox);
       }

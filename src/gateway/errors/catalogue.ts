@@ -14,7 +14,6 @@ export const problems = {
   'secret-access-refused': { status: 403, title: 'The token does not open these secrets' },
   'repository-access-denied': { status: 403, title: 'No such repository, or no access to it' },
   'not-found': { status: 404, title: 'Not found' },
-  'no-device-login': { status: 404, title: 'No login by a code' },
   'route-not-found': { status: 404, title: 'No such endpoint' },
   'method-not-allowed': { status: 405, title: 'Method not allowed' },
   'request-timeout': { status: 408, title: 'The request took too long to arrive' },

@@ -109,6 +109,17 @@ const base = '/api/keys';
 const { get, post, remove } = endpoints('account');
 /** Maximum keys of one owner, so that a list of them needs no pages. */
 const maxKeys = 100;
+
+/** Throws `too-many-keys` if the owner can have no more keys for requests. */
+export function refuseTooManyKeys(lookup: Pick<ResourceLookup, 'apiKeysOf'>, owner: string): void {
+  const known = lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn === undefined);
+  if (known.length >= maxKeys)
+    throw new ProblemError(
+      'too-many-keys',
+      `An owner can have ${maxKeys} keys. Revoke one that is not needed.`,
+    );
+}
+
 /** Value of the query parameter `owner` that means every owner. No owner has this name. */
 const everyOwner = '*';
 
@@ -198,13 +209,7 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
       if (notBeforeMs !== undefined && notBeforeMs >= (expiresAtMs ?? Infinity))
         throw invalidField('body.not_before', 'must be before the key stops working');
       for (const scope of scopes ?? []) requireScope(principal.chain, scope);
-      const known = needs.lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn === undefined);
-      if (known.length >= maxKeys) {
-        throw new ProblemError(
-          'too-many-keys',
-          `An owner can have ${maxKeys} keys. Revoke one that is not needed.`,
-        );
-      }
+      refuseTooManyKeys(needs.lookup, owner);
       const { key, resource } = await issueKey({
         client: needs.client,
         namespace: needs.namespace,
@@ -252,7 +257,7 @@ const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} o
 /** Omits keys with a deleted issuer: such keys are invalid, and Kubernetes deletes them soon. */
 const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
   (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
-    (key) => !ring.isOrphan(key),
+    (key) => key.spec.signIn !== 'Device' && !ring.isOrphan(key),
   );
 
 /** The owner of the new key. Throws 403 if a user asks for another owner or the role admin. */

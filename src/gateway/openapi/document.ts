@@ -166,16 +166,25 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
     new Set([...commonProblems(route), ...(route.problems ?? [])]),
     (code) => problems[code].status,
   );
-  const failures = [...byStatus].map(([status, codes]): [string, ResponseObject] => [
-    String(status),
-    {
-      description: codes.map((code) => `${problems[code].title} (${code})`).join('; '),
-      headers: headersOf(route, status),
-      content: contentOf(problemSchema, 'output', { mediaType: 'application/problem+json' }),
-    },
-  ]);
+  const ownAnswers = new Map(answers);
+  const failures = [...byStatus].map(([status, codes]): [string, ResponseObject] => {
+    const own = ownAnswers.get(String(status));
+    const titles = codes.map((code) => `${problems[code].title} (${code})`);
+    return [
+      String(status),
+      {
+        description: [...(own === undefined ? [] : [own.description]), ...titles].join('; '),
+        headers: headersOf(route, status),
+        // A page or an error of another standard may have the status of a problem, too.
+        content: {
+          ...own?.content,
+          ...contentOf(problemSchema, 'output', { mediaType: 'application/problem+json' }),
+        },
+      },
+    ];
+  });
   return Object.fromEntries(
-    [...failures, ...answers].sort(([left], [right]) => Number(left) - Number(right)),
+    [...answers, ...failures].sort(([left], [right]) => Number(left) - Number(right)),
   );
 }
 

@@ -172,9 +172,10 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
     params: sandboxParams,
     body: resumeRequestSchema,
     responses: { 200: successSchema },
-    problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
+    problems: ['not-found', 'template-not-allowed', 'wrong-state', 'conflict', 'quota-exceeded'],
     handle: async ({ body, ...call }) => {
       const sandbox = await ownSandbox(needs.lookup, call);
+      requireTemplate(call.principal.chain, sandbox.spec.templateName);
       const isFailed = comesBackFromError(needs.lookup, sandbox);
       refuseUnusable(viewOfSandbox(sandbox).phase, { comesBack: isFailed });
       const { name } = sandbox.metadata;

@@ -4,7 +4,6 @@ import type { GitHosts } from '../git/hosts.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
-import { ProblemError } from '../errors/problem-error.ts';
 import {
   mcpConfigSchema,
   presentMcpServers,
@@ -17,7 +16,7 @@ import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
 import { secretRoutes } from './secrets.ts';
 
-const { get, post, patch, postOpen } = endpoints('settings');
+const { get, post, patch } = endpoints('settings');
 
 const nothing = z.object({});
 const page = pageSchema(nothing);
@@ -99,13 +98,6 @@ const profilesSchema = z.object({
   active_agent_profile_id: z.null(),
 });
 const skillSchema = z.object({ name: z.string() });
-
-const noDeviceLogin = [
-  'There is no login by a code here.',
-  'Get an API key from the administrator of this service (conversation-operator keys create --owner NAME), or with a key of yours from POST /api/keys.',
-  'Put it where your client reads it: the command line in the file ~/.openhands/cloud/api_key.txt, or as its API key for the cloud;',
-  'the web UI in the field API Key when it is first opened.',
-].join(' ');
 
 interface SettingsNeeds {
   readonly lookup: ResourceLookup;
@@ -197,14 +189,6 @@ export const settingsRoutes = ({
         },
       },
     ),
-    postOpen('/oauth/device/authorize', 'authorizeDevice', {
-      summary: 'Login by a code: there is none, and the answer says where keys come from',
-      responses: {},
-      problems: ['no-device-login'],
-      handle: () => {
-        throw new ProblemError('no-device-login', noDeviceLogin);
-      },
-    }),
   ];
 };
 

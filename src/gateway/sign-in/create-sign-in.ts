@@ -5,13 +5,14 @@ import type { RandomBytes } from '../auth/key.ts';
 import type { GatewayOptions } from '../gateway-options.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { DeviceLogins } from './device-logins.ts';
 import { IdentityProviders } from './identity-providers.ts';
 import { ServiceAccounts } from './service-accounts.ts';
 import { Sessions } from './sessions.ts';
 
 interface SignInParts {
   readonly ring: KeyRing;
-  readonly lookup: Pick<ResourceLookup, 'apiKeysOf'>;
+  readonly lookup: Pick<ResourceLookup, 'apiKeysOf' | 'everyApiKey'>;
   readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
   readonly logger: Logger;
   readonly publicUrl: () => string;
@@ -37,6 +38,16 @@ export function createSignIn(
       random,
       ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
     }),
+    deviceLogins: new DeviceLogins({
+      client,
+      namespace,
+      clock,
+      keys,
+      ring,
+      lookup,
+      feed: feeds.apiKeys,
+      random,
+    }),
     identityProviders: new IdentityProviders({
       issuers,
       clock,
@@ -53,6 +64,7 @@ export function createSignIn(
         clock,
         logger,
         ring,
+        lookup,
         feed: feeds.apiKeys,
         random,
       }),

@@ -47,6 +47,8 @@ const interactionErrors: ReadonlySet<string> = new Set([
 
 /** Age at which the discovery document and the keys of an issuer are read again. */
 const maxConfigurationMs = 60_000;
+/** Time after which an issuer that has failed is read again. */
+const retryMs = 2_000;
 const timeoutSeconds = 10;
 /** Permitted difference between the clocks of the issuer and of the gateway. */
 const clockToleranceSeconds = 60;
@@ -66,6 +68,17 @@ export interface IdentityProvidersOptions {
   readonly publicUrl: () => string;
 }
 
+const isAnswer = (error: unknown): boolean =>
+  error instanceof oidc.ResponseBodyError || error instanceof oidc.AuthorizationResponseError;
+
+/** The messages of an error and its causes. The causes themselves may contain tokens. */
+function reasonOf(error: unknown): string {
+  const texts: string[] = [];
+  for (let cause = error; cause instanceof Error && texts.length < 4; cause = cause.cause)
+    texts.push(cause.message);
+  return texts.join(': ');
+}
+
 interface Known {
   readonly configuration: Promise<oidc.Configuration>;
   readonly readAtMs: number;
@@ -77,6 +90,8 @@ export class IdentityProviders {
   readonly #options: IdentityProvidersOptions;
   readonly #pool: Dispatcher | undefined;
   readonly #known = new Map<string, Known>();
+  /** Time of the last failed read, by issuer. */
+  readonly #failedAtMs = new Map<string, number>();
 
   constructor(options: IdentityProvidersOptions) {
     this.issuers = options.issuers;
@@ -194,11 +209,12 @@ export class IdentityProviders {
         if (error.error === 'access_denied')
           throw new IdentityRefused('The identity provider has not let you in (access_denied).');
       }
-      // Its keys or its addresses may have changed since they were read.
-      this.#known.delete(settings.name);
+      // Its keys or its addresses may have changed since they were read. An answer with an error,
+      // which anyone can cause, says nothing of that.
+      if (!isAnswer(error)) this.#known.delete(settings.name);
       this.#options.logger.warn('A sign-in at an identity provider failed', {
         issuer: settings.name,
-        error,
+        reason: reasonOf(error),
       });
       throw error instanceof IssuerFailed
         ? error
@@ -211,8 +227,11 @@ export class IdentityProviders {
     const known = this.#known.get(settings.name);
     if (known !== undefined && nowMs - known.readAtMs < maxConfigurationMs)
       return known.configuration;
+    const failedAtMs = this.#failedAtMs.get(settings.name) ?? -Infinity;
+    if (nowMs - failedAtMs < retryMs) throw new IssuerFailed('it has failed a moment ago');
     const configuration = this.#read(settings);
     this.#known.set(settings.name, { configuration, readAtMs: nowMs });
+    configuration.catch(() => this.#failedAtMs.set(settings.name, nowMs));
     return configuration;
   }
 

@@ -32,6 +32,8 @@ export interface IssuerSettings {
   /** Claim with the name that people see. */
   readonly nameClaim: ClaimPath;
   readonly rules: readonly IdentityRule[];
+  /** Whether the claim `email` counts without `email_verified: true`. */
+  readonly trustsEmail?: boolean | undefined;
   /** Time after which a session asks the issuer again. */
   readonly recheckSeconds: number;
 }
@@ -66,9 +68,23 @@ const textOf = (value: unknown): string | undefined =>
     ? String(value)
     : undefined;
 
+/** The claim at a path; an email address that the provider has not verified counts as absent. */
+const trustedClaim = (
+  claims: Claims,
+  path: ClaimPath,
+  { trustsEmail = false }: IssuerSettings,
+): unknown =>
+  path[0] === 'email' && !trustsEmail && claims['email_verified'] !== true
+    ? undefined
+    : claimAt(claims, path);
+
 /** Whether the claim is the value, or has it as an item. No part of a text ever matches. */
-function matches(claims: Claims, { claim, value }: IdentityRule): boolean {
-  const found = claimAt(claims, claim);
+function matches(
+  claims: Claims,
+  { claim, value }: IdentityRule,
+  settings: IssuerSettings,
+): boolean {
+  const found = trustedClaim(claims, claim, settings);
   return Array.isArray(found)
     ? found.some((item) => textOf(item) === value)
     : textOf(found) === value;
@@ -76,19 +92,19 @@ function matches(claims: Claims, { claim, value }: IdentityRule): boolean {
 
 const isOwnerName = (text: string): boolean => ownerName().safeParse(text).success;
 
-/** Owners of different issuers differ: a name has no colon, and no owner of a claim has a prefix. */
-function ownerOf(
-  claims: Claims,
-  { name, ownerClaim }: IssuerSettings,
-  issuers: readonly string[],
-): string {
+/**
+ * Owners of different issuers differ, unless `ownerClaim` is set: a name has no colon, and no owner
+ * of a claim begins with the name of an issuer.
+ */
+function ownerOf(claims: Claims, settings: IssuerSettings, issuers: readonly string[]): string {
+  const { name, ownerClaim } = settings;
   if (ownerClaim === undefined) {
     const plain = `${name}:${claims.sub}`;
     return isOwnerName(plain)
       ? plain
       : `${name}:${createHash('sha256').update(claims.sub).digest('hex').slice(0, 40)}`;
   }
-  const owner = textOf(claimAt(claims, ownerClaim));
+  const owner = textOf(trustedClaim(claims, ownerClaim, settings));
   if (owner === undefined || !isOwnerName(owner))
     throw new IdentityRefused(
       `The claim ${ownerClaim.join('.')} of your account has to be a name of at most 128 letters, digits and . _ - @ + :`,
@@ -113,16 +129,19 @@ export function identityOf(
   issuers: readonly string[],
 ): Identity {
   const { name: issuer, nameClaim, rules, recheckSeconds } = settings;
-  const matching = rules.filter((rule) => matches(claims, rule));
+  const matching = rules.filter((rule) => matches(claims, rule, settings));
   const name = plainText(textOf(claimAt(claims, nameClaim)) ?? claims.sub, maxName);
   const role = ranks.findLast((rank) => matching.some((rule) => rule.role === rank));
   if (role === undefined)
     throw new IdentityRefused(
       `You are signed in there as ${name}, and no rule of this service gives your account a role. Ask the people who run it.`,
     );
-  const templates = matching.some((rule) => rule.templates === undefined)
-    ? undefined
-    : [...new Set(matching.flatMap((rule) => rule.templates ?? []))].sort();
+  // A viewer starts nothing, so a rule for viewers neither adds nor opens templates.
+  const starting = matching.filter((rule) => rule.role !== 'viewer');
+  const templates =
+    role === 'viewer' || starting.some((rule) => rule.templates === undefined)
+      ? undefined
+      : [...new Set(starting.flatMap((rule) => rule.templates ?? []))].sort();
   return {
     owner: ownerOf(claims, settings, issuers),
     role: role === 'admin' ? 'admin' : 'user',

@@ -290,11 +290,15 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
     return found && found.issuer === issuer && found.expiresAtMs > clock.now() ? found : undefined;
   }
 
+  /** Throws 429 after too many failures of the address, before anything else is done or logged. */
+  const refuseFailing = (request: Request) =>
+    needs.rateLimits.refuseFailing(needs.proxies.clientAddress(request));
+
   function fail(response: Response, issuer: IssuerSettings, text: string, status: number): 'sent' {
     const { requestId } = response.locals;
     const client = needs.proxies.clientAddress(response.req);
-    audit.info('SignInRefused', { requestId, issuer: issuer.name, reason: text, client });
     needs.rateLimits.failedKey(client);
+    audit.info('SignInRefused', { requestId, issuer: issuer.name, reason: text, client });
     return sendPage(response, failurePage(issuer, text, '../../login/'), status);
   }
 
@@ -323,10 +327,11 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
       params: issuerParams,
       query: z.object({ return_to: z.string().optional(), prompt: z.literal('none').optional() }),
       responses: { 303: z.string(), 503: z.string() },
-      problems: ['route-not-found'],
+      problems: ['route-not-found', 'too-many-attempts'],
       handle: async ({ query, request, response }) => {
         const issuer = identityProviders.find(textOf(request.params['issuer']));
         if (issuer === undefined) throw noIssuer();
+        refuseFailing(request);
         try {
           const { location, transaction } = await identityProviders.begin(issuer, {
             returnTo: ownPath(textOf(query['return_to'])).slice(1),
@@ -350,13 +355,17 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
         if (!isSynced()) throw unavailable();
         const issuer = identityProviders.find(textOf(request.params['issuer']));
         if (issuer === undefined) throw noIssuer();
+        refuseFailing(request);
         const transaction = transactionOf(request, issuer.name);
-        // Whatever happens, the code and the state are used once.
+        const [, query = ''] = request.originalUrl.split(/\?(.*)/s);
+        // Another tab of this browser has begun a sign-in since, which goes on.
+        if (transaction?.state !== new URLSearchParams(query).get('state'))
+          return sessions.holderOf(request) === undefined
+            ? fail(response, issuer, noTransaction, 400)
+            : redirect(response, '../../');
         setTransaction(response, undefined);
-        if (transaction === undefined) return fail(response, issuer, noTransaction, 400);
         const { returnTo } = transaction;
         try {
-          const [, query = ''] = request.originalUrl.split(/\?(.*)/s);
           const claims = await identityProviders.finish(issuer, transaction, query);
           return await enter(response, issuer, { claims, returnTo });
         } catch (error) {

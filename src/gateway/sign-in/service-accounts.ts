@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isAlreadyExists } from '@conversation-operator/kube/errors';
+import { isAlreadyExists, unlessChanged } from '@conversation-operator/kube/errors';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { compact } from '@conversation-operator/base/compact';
@@ -13,6 +13,8 @@ import { principalOfKey, type KeyRing, type Principal, type ValidKey } from '../
 import type { RandomBytes } from '../auth/key.ts';
 import { expiryBy } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { expiredSignIns } from './sessions.ts';
 
 interface ServiceAccountRule {
   readonly namespace: string;
@@ -39,7 +41,8 @@ export interface ServiceAccountsOptions {
   readonly settings: ServiceAccountSettings;
   /** Reads the keys from the API server, with the token of the gateway's own service account. */
   readonly readKeys: () => Promise<ClusterKeys>;
-  readonly client: Pick<KubeClient, 'create'>;
+  readonly client: Pick<KubeClient, 'create' | 'delete'>;
+  readonly lookup: Pick<ResourceLookup, 'everyApiKey'>;
   readonly namespace: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -64,7 +67,18 @@ const recheckMs = 60_000;
 /** Minimum time between two reads of the keys because of a token with an unknown key. */
 const unknownKeyMs = 5_000;
 const maxTokens = 10_000;
-const dayMs = 24 * 60 * 60 * 1000;
+/** A key of a service account lives at most twice as long. */
+const slotMs = 60 * 60 * 1000;
+
+/** Undefined for a text whose first part is no header of a token. */
+function headerOf(token: string): { readonly kid: string | undefined } | undefined {
+  try {
+    const { kid } = decodeProtectedHeader(token);
+    return { kid };
+  } catch {
+    return undefined;
+  }
+}
 
 /** The rule of a token, and its expiry in milliseconds since 1970. */
 interface Verified {
@@ -75,39 +89,50 @@ interface Verified {
 /**
  * Lets programs in the cluster use the service with a projected token of their service account. A
  * rule gives each service account an owner. Everything that depends on a key, such as session keys
- * and the audit log, uses an ApiKey of the service account, which the first request of a day
+ * and the audit log, uses an ApiKey of the service account, which the first request of an hour
  * creates and whose text nobody has.
  */
 export class ServiceAccounts {
   readonly #options: ServiceAccountsOptions;
   readonly #verified: LRUCache<string, Verified>;
-  #keys: Promise<ClusterKeys> | undefined;
-  #keysReadAtMs = -Infinity;
+  /** The last keys that were read, which count while the API server does not answer. */
+  #known: ClusterKeys | undefined;
+  #reading: Promise<void> | undefined;
+  #readAtMs = -Infinity;
 
   constructor(options: ServiceAccountsOptions) {
     this.#options = options;
     this.#verified = new LRUCache({ max: maxTokens, ttl: recheckMs, ...expiryBy(options.clock) });
   }
 
-  /** Undefined for a text that is no valid token of a service account with a rule. */
-  async principalOf(token: string): Promise<Principal | undefined> {
+  /**
+   * Undefined for a text that is no valid token of a service account with a rule; `unavailable` if
+   * the keys of the cluster, which decide that, have never been read.
+   */
+  async principalOf(token: string): Promise<Principal | 'unavailable' | undefined> {
     if (token.length > maxTokenLength || !jwtShape.test(token)) return undefined;
     const found = await this.#verify(token);
-    if (found === undefined || found.expiresAtMs <= this.#options.clock.now()) return undefined;
+    if (found === undefined || found === 'unavailable') return found;
+    if (found.expiresAtMs <= this.#options.clock.now()) return undefined;
     const key = await this.#keyOf(found.rule);
     if (key === undefined) return undefined;
     const principal = principalOfKey(key);
-    const expiresAtMs = Math.min(found.expiresAtMs, principal.chain.expiresAtMs);
-    return { ...principal, chain: { ...principal.chain, expiresAtMs } };
+    const { chain } = principal;
+    const expiresAtMs = Math.min(found.expiresAtMs, chain.expiresAtMs);
+    return { ...principal, chain: { ...chain, expiresAtMs, validUntilMs: expiresAtMs } };
   }
 
-  async #verify(token: string): Promise<Verified | undefined> {
+  async #verify(token: string): Promise<Verified | 'unavailable' | undefined> {
     const digest = createHash('sha256').update(token).digest('hex');
     const known = this.#verified.get(digest);
     if (known !== undefined) return known;
     const { audience, rules } = this.#options.settings;
+    const header = headerOf(token);
+    if (header === undefined) return undefined;
+    const ofCluster = await this.#keysFor(header.kid);
+    if (ofCluster === undefined) return 'unavailable';
+    const { issuer, keys } = ofCluster;
     try {
-      const { issuer, keys } = await this.#keysFor(token);
       const { payload } = await jwtVerify(token, createLocalJWKSet(keys), {
         issuer,
         audience,
@@ -130,30 +155,41 @@ export class ServiceAccounts {
     }
   }
 
-  /** The keys of the cluster, read again after a while, and for a token with an unknown key. */
-  async #keysFor(token: string): Promise<ClusterKeys> {
-    const { clock } = this.#options;
-    const known = await this.#keys?.catch(() => undefined);
-    const ageMs = clock.monotonic() - this.#keysReadAtMs;
-    const { kid } = decodeProtectedHeader(token);
-    const hasKey = known?.keys.keys.some((key) => key.kid === kid) === true;
-    if (known !== undefined && ageMs < recheckMs && (hasKey || ageMs < unknownKeyMs)) return known;
-    if (known === undefined && ageMs < 1000 && this.#keys !== undefined) return this.#keys;
-    this.#keysReadAtMs = clock.monotonic();
-    this.#keys = this.#options.readKeys();
-    return this.#keys;
+  /**
+   * The keys of the cluster, read again after a while, and for a token with an unknown key.
+   * Undefined if they have never been read.
+   */
+  async #keysFor(kid: string | undefined): Promise<ClusterKeys | undefined> {
+    const ageMs = this.#options.clock.monotonic() - this.#readAtMs;
+    const isUnknown = this.#known?.keys.keys.every((key) => key.kid !== kid) !== false;
+    if (ageMs >= recheckMs || (isUnknown && ageMs >= unknownKeyMs))
+      this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
+    await this.#reading;
+    return this.#known;
   }
 
-  /** The ApiKey of a rule for this day; undefined where it is invalid. */
+  async #read(): Promise<void> {
+    const { readKeys, clock, logger } = this.#options;
+    this.#readAtMs = clock.monotonic();
+    try {
+      this.#known = await readKeys();
+    } catch (error) {
+      logger.warn('The keys of the cluster can not be read', { error });
+    }
+  }
+
+  /** The ApiKey of a rule for this hour; undefined where it is invalid. */
   async #keyOf(rule: ServiceAccountRule): Promise<ValidKey | undefined> {
-    const { client, namespace, clock, ring, feed, random } = this.#options;
-    const day = Math.floor(clock.now() / dayMs);
+    const { client, namespace, clock, ring, feed, random, lookup } = this.#options;
+    const slot = Math.floor(clock.now() / slotMs);
     const digest = createHash('sha256')
-      .update(JSON.stringify([rule, day]))
+      .update(JSON.stringify([rule, slot]))
       .digest('hex');
     const name = `key-sa-${digest.slice(0, 16)}`;
-    const known = ring.ofServiceAccount(name);
+    const known = ring.named(name, 'ServiceAccount');
     if (known !== undefined) return known;
+    for (const { metadata } of expiredSignIns(lookup, clock))
+      await unlessChanged(client.delete(apiKeys, namespace, metadata.name, { uid: metadata.uid }));
     const { owner, role, scopes, templates } = rule;
     try {
       await client.create(apiKeys, {
@@ -168,8 +204,8 @@ export class ServiceAccounts {
           // Nobody has a text with this hash.
           sha256: createHash('sha256').update(random(32)).digest('hex'),
           description: `Service account ${rule.namespace}/${rule.name}`,
-          // Requests of the last minutes of a day may last longer than that day.
-          expirationTime: new Date((day + 2) * dayMs).toISOString(),
+          // Requests of the last minutes of an hour may last longer than that hour.
+          expirationTime: new Date((slot + 2) * slotMs).toISOString(),
           signIn: 'ServiceAccount' as const,
         }),
       });
@@ -178,6 +214,6 @@ export class ServiceAccounts {
       if (!isAlreadyExists(error)) throw error;
     }
     await feed.settled(name, (seen) => seen !== undefined);
-    return ring.ofServiceAccount(name);
+    return ring.named(name, 'ServiceAccount');
   }
 }

@@ -190,5 +190,8 @@ export function ownPath(wanted: string | null | undefined): string {
   const base = 'http://service.invalid';
   if (!URL.canParse(wanted, base)) return home;
   const { origin, pathname, search, hash } = new URL(wanted, base);
-  return origin === base && !pathname.startsWith('//') ? `.${pathname}${search}${hash}` : home;
+  const path = `.${pathname}${search}${hash}`;
+  // Percent-encoding may have made it longer.
+  const isOwn = origin === base && !pathname.startsWith('//') && path.length <= maxPathLength;
+  return isOwn ? path : home;
 }

@@ -73,8 +73,11 @@ const identityIn = ({ spec: { owner, role, scopes, templates, person } }: ApiKey
   compact({ owner, role, scopes, templates, person });
 
 /** Compares JSON values; the API server sorts the fields of an object. */
-const isSame = (one: object, other: object): boolean => {
-  const [left, right] = [one, other].map((value): unknown => JSON.parse(JSON.stringify(value)));
+const isSame = (one: Partial<Identity>, other: Identity): boolean => {
+  // The name, which a person may change, gives no right.
+  const [left, right] = [one, other].map((identity): unknown =>
+    JSON.parse(JSON.stringify({ ...identity, person: { ...identity.person, name: '' } })),
+  );
   return isDeepStrictEqual(left, right);
 };
 
@@ -88,13 +91,29 @@ const appearMs = 1_000;
 /** Maximum sessions of one owner; a further session ends the oldest one. */
 const maxSessions = 50;
 
+const hasExpired = ({ spec }: ApiKey, clock: Pick<Clock, 'now'>): boolean =>
+  Date.parse(spec.expirationTime ?? '') <= clock.now();
+
+/** Maximum expired keys that one request deletes. */
+const maxSwept = 20;
+
+/** Expired keys that sign-ins of any owner have left, which the next sign-in deletes. */
+export const expiredSignIns = (
+  lookup: Pick<ResourceLookup, 'everyApiKey'>,
+  clock: Pick<Clock, 'now'>,
+): readonly ApiKey[] =>
+  lookup
+    .everyApiKey()
+    .filter((key) => key.spec.signIn !== undefined && hasExpired(key, clock))
+    .slice(0, maxSwept);
+
 export interface SessionsOptions {
   readonly client: KubeClient;
   readonly namespace: string;
   readonly clock: Clock;
   readonly keys: Pick<SandboxKeys, 'sessionSealKeys'>;
   readonly ring: KeyRing;
-  readonly lookup: Pick<ResourceLookup, 'apiKeysOf'>;
+  readonly lookup: Pick<ResourceLookup, 'apiKeysOf' | 'everyApiKey'>;
   readonly feeds: { readonly apiKeys: Pick<ObjectFeed<ApiKey>, 'settled'> };
   /** URL of the gateway for clients. */
   readonly publicUrl: () => string;
@@ -197,21 +216,25 @@ export class Sessions {
   async openForPerson(identity: Identity, response: ServerResponse): Promise<void> {
     const { req: request } = response;
     const known = this.personSessionOf(request);
-    if (known === undefined || !isSame(identityIn(known), identity)) {
-      await this.endPersonSession(request);
-      await this.#open(identity, response);
-      return;
-    }
+    if (known === undefined || !isSame(identityIn(known), identity))
+      return this.#open(identity, response);
     const { client, clock, feeds } = this.#options;
     const { name, namespace } = known.metadata;
+    const { uid } = known.metadata;
     const confirmedTime = isoTime(clock);
-    await client.mergePatch(
-      apiKeys,
-      namespace,
-      name,
-      { status: { confirmedTime } },
-      { subresource: 'status' },
-    );
+    try {
+      await client.mergePatch(
+        apiKeys,
+        namespace,
+        name,
+        { metadata: { uid }, status: { confirmedTime } },
+        { subresource: 'status' },
+      );
+    } catch (error) {
+      // The person has signed out meanwhile.
+      if (isNotFound(error) || isConflict(error)) return this.#open(identity, response);
+      throw error;
+    }
     await feeds.apiKeys.settled(name, (seen) => seen?.status?.confirmedTime === confirmedTime);
   }
 
@@ -243,6 +266,8 @@ export class Sessions {
     response: ServerResponse,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
+    // A browser has one session: the one that it replaces ends.
+    await this.endPersonSession(response.req);
     const issuerEndMs = this.#issuerExpiryOf(issuedBy);
     await this.#makeRoom(owner);
     const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), issuerEndMs);
@@ -269,16 +294,18 @@ export class Sessions {
   async close(response: ServerResponse): Promise<void> {
     const { namespace, publicUrl } = this.#options;
     const { req: request } = response;
+    await this.endPersonSession(request);
+    const holder = this.holderOf(request);
+    if (holder !== undefined) {
+      const { keyName, keyUid } = holder;
+      await this.#delete({ namespace, name: keyName, uid: keyUid });
+      await this.#options.feeds.apiKeys.settled(keyName, (seen) => seen?.metadata.uid !== keyUid);
+    }
+    // Without its cookie a session could not be ended after a failure.
     response.appendHeader(
       'set-cookie',
       setCookie(request, publicUrl(), { value: '', maxAgeSeconds: 0 }),
     );
-    await this.endPersonSession(request);
-    const holder = this.holderOf(request);
-    if (holder === undefined) return;
-    const { keyName, keyUid } = holder;
-    await this.#delete({ namespace, name: keyName, uid: keyUid });
-    await this.#options.feeds.apiKeys.settled(keyName, (seen) => seen?.metadata.uid !== keyUid);
   }
 
   #sessionOf(request: CookieRequest): Session | undefined {
@@ -311,16 +338,15 @@ export class Sessions {
   /** Deletes the owner's expired links and sessions, and the oldest sessions above the maximum. */
   async #makeRoom(owner: string): Promise<void> {
     const { lookup, clock } = this.#options;
-    const ofSignIns = lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn !== undefined);
-    const isOver = ({ spec }: ApiKey) => Date.parse(spec.expirationTime ?? '') <= clock.now();
-    const open = ofSignIns
-      .filter((key) => key.spec.signIn === 'Session' && !isOver(key))
+    const open = lookup
+      .apiKeysOf(owner)
+      .filter((key) => key.spec.signIn === 'Session' && !hasExpired(key, clock))
       .sort(
         (one, other) =>
           Date.parse(one.metadata.creationTimestamp) - Date.parse(other.metadata.creationTimestamp),
       );
     const surplus = open.slice(0, Math.max(0, open.length - maxSessions + 1));
-    for (const { metadata } of [...ofSignIns.filter(isOver), ...surplus])
+    for (const { metadata } of [...expiredSignIns(lookup, clock), ...surplus])
       await this.#delete(metadata);
   }
 

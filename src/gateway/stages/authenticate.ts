@@ -92,6 +92,7 @@ async function programOf(
   if (serviceAccounts === undefined) return undefined;
   for (const key of keysOf(request.headers)) {
     const principal = await serviceAccounts.principalOf(key);
+    if (principal === 'unavailable') throw unavailable();
     if (principal !== undefined) return principal;
   }
   return undefined;

@@ -1,5 +1,6 @@
 import { systemClock } from '@conversation-operator/base/clock';
 import { directly } from '@conversation-operator/outward/outward';
+import { eventually } from '../../support/eventually.ts';
 import type { IssuerSettings } from '../../../src/gateway/sign-in/identity.ts';
 import { SignInBrowser, type Visit } from '../../support/gateway/sign-in-browser.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
@@ -34,12 +35,17 @@ const settings = (
   ...more,
 });
 
+const ofCompany = () => ({
+  issuers: [settings('company', company)],
+  outward: directly,
+  requireActivePerson: false,
+});
+
 beforeAll(async () => {
   [company, partner] = await Promise.all([TestIssuer.start(), TestIssuer.start()]);
   const signIn = {
+    ...ofCompany(),
     issuers: [settings('company', company), settings('partner', partner)],
-    outward: directly,
-    requireActivePerson: false,
   };
   gateway = await TestGateway.start({ clock, signIn });
   // A proxy before both has the one address that browsers and issuers know.
@@ -75,10 +81,11 @@ const enter = (browser: SignInBrowser, name = 'company', returnTo = '/docs'): Pr
 const beforeReturn = async (browser: SignInBrowser, name = 'company'): Promise<URL> =>
   (await browser.open(at(`/login/${name}`), isCallback)).url;
 
-const ask = async (browser: SignInBrowser, path: string, method = 'GET') => {
+const ask = async (browser: SignInBrowser, path: string, method = 'GET', body?: object) => {
   const { status, text } = await browser.visit(at(path), {
     method,
     headers: { origin: gateway.url, 'sec-fetch-site': 'same-origin' },
+    ...(body === undefined ? {} : { json: JSON.stringify(body) }),
   });
   return { status, json: (text === '' ? undefined : JSON.parse(text)) as unknown };
 };
@@ -243,7 +250,63 @@ describe('the return from a provider is refused with', () => {
     expect((await browser.visit(back)).status).toBe(303);
     const thief = new SignInBrowser();
     await refused(thief, back);
-    expect((await browser.visit(back)).status).toBe(400);
+    // The browser that is signed in goes on.
+    const again = await browser.visit(back);
+    expect([again.status, again.location]).toEqual([303, '../../']);
+  });
+
+  it('the code a second time, where the browser has kept its cookies', async () => {
+    const browser = new SignInBrowser();
+    const back = await beforeReturn(browser);
+    const cookies = new Map(browser.jar.get(back.host));
+    expect((await browser.visit(back)).status).toBe(303);
+    const thief = new SignInBrowser();
+    thief.jar.set(back.host, cookies);
+    await refused(thief, back);
+  });
+
+  it('more failures of one address than 30, which no longer reach the provider', async () => {
+    const limited = await gateway.replica({
+      clock,
+      publicUrl: gateway.url,
+      signIn: ofCompany(),
+      rateLimits: { failedKeysPerMinute: 30 },
+    });
+    company.requests.length = 0;
+    const statuses = new Set<number>();
+    for (let index = 0; index < 60; index++) {
+      const browser = new SignInBrowser();
+      const { location = '' } = await browser.visit(new URL('/login/company', limited.url), {
+        headers: { host: new URL(gateway.url).host },
+      });
+      if (location === '') continue;
+      const back = new URL(location).searchParams;
+      const query = new URLSearchParams({
+        code: 'x',
+        state: back.get('state') ?? '',
+        iss: company.url,
+      });
+      const callback = new URL(`/oauth/callback/company?${query.toString()}`, limited.url);
+      const { status } = await browser.visit(callback, {
+        headers: { host: new URL(gateway.url).host },
+      });
+      statuses.add(status);
+    }
+    await limited.stop();
+    expect(statuses).toEqual(new Set([400]));
+    expect(company.requests.filter((path) => path === '/token').length).toBeLessThanOrEqual(31);
+    // Answers with errors, which anyone can cause, make the gateway read nothing anew.
+    expect(company.requests.filter((path) => path.startsWith('/.well-known'))).toHaveLength(1);
+  });
+
+  it('nothing, in the tab that has begun last', async () => {
+    const browser = new SignInBrowser();
+    const first = await beforeReturn(browser);
+    const second = await beforeReturn(browser);
+    expect((await browser.visit(first)).status).toBe(400);
+    expect((await browser.visit(second)).status).toBe(303);
+    const again = await browser.visit(first);
+    expect([again.status, again.location]).toEqual([303, '../../']);
   });
 
   it('the code of another person, in a browser that has begun its own sign-in', async () => {
@@ -340,9 +403,11 @@ describe('a provider', () => {
     expect(page.status).toBe(503);
     expect(page.text).toContain('The partner can not be reached');
     partner.answer = () => false;
-    const browser = new SignInBrowser();
-    await enter(browser, 'partner');
-    expect(await me(browser)).toMatchObject({ status: 200 });
+    await eventually('the person to get in', async () => {
+      const browser = new SignInBrowser();
+      await enter(browser, 'partner');
+      return (await me(browser)).status === 200;
+    });
   });
 
   it('that changes its key meanwhile lets the person in, at the second try at the latest', async () => {
@@ -382,11 +447,14 @@ describe('a session of a person', () => {
   it('ends where the provider has taken the group away, with the keys that it made', async () => {
     const browser = new SignInBrowser();
     await enter(browser);
-    const made = await browser.visit(at('/api/keys'), {
-      method: 'POST',
-      headers: { origin: gateway.url, 'sec-fetch-site': 'same-origin' },
-    });
-    expect(made.status).toBe(422);
+    const { json } = await ask(browser, '/api/keys', 'POST', { name: 'made' });
+    const made = json as { readonly key: string; readonly expires_at: string };
+    const ofKey = () => gateway.get('/api/v1/users/me', { key: made.key });
+    // The confirmation bounds the session, and not the keys that it has made.
+    expect(Date.parse(made.expires_at)).toBeGreaterThan(Date.now() + 6 * 86_400_000);
+    now = 901_000;
+    expect(await me(browser)).toMatchObject({ status: 401 });
+    expect(await ofKey()).toMatchObject({ status: 200 });
     company.person = { ...alice, groups: [] };
     now = 901_000;
     const page = await browser.open(at('/login?return_to=/docs'));
@@ -394,6 +462,7 @@ describe('a session of a person', () => {
     company.person = alice;
     now = 0;
     expect(await me(browser)).toMatchObject({ status: 401 });
+    expect(await ofKey()).toMatchObject({ status: 401 });
   });
 
   it('is another one where the person has another role', async () => {

@@ -18,7 +18,6 @@ describe('the type of problems', () => {
     [401, 'GET', '/sandboxes/sbx-1/AGENT_SERVER/api/x', { key: null }],
     [404, 'GET', '/nowhere', {}],
     [404, 'GET', '/api/conversations/00000000000000000000000000000000', {}],
-    [404, 'POST', '/oauth/device/authorize', {}],
     [405, 'PUT', start, {}],
     [413, 'POST', start, { rawBody: JSON.stringify({ title: 'x'.repeat(1_100_000) }) }],
     [415, 'POST', start, { rawBody: 'x', headers: { 'content-type': 'text/plain' } }],

@@ -1,6 +1,7 @@
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type JWK } from 'jose';
 import { systemClock } from '@conversation-operator/base/clock';
 import { directly } from '@conversation-operator/outward/outward';
+import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 type PrivateKey = Awaited<ReturnType<typeof generateKeyPair>>['privateKey'];
@@ -19,6 +20,12 @@ let signer: PrivateKey;
 let signerId = 'one';
 let keys: JWK[] = [];
 let reads = 0;
+let signIn: Required<
+  Pick<NonNullable<GatewayOptions['signIn']>, 'issuers' | 'requireActivePerson'>
+> & {
+  readonly outward: typeof directly;
+  readonly serviceAccounts: NonNullable<NonNullable<GatewayOptions['signIn']>['serviceAccounts']>;
+};
 
 async function newKey(kid: string): Promise<PrivateKey> {
   const { privateKey, publicKey } = await generateKeyPair('ES256');
@@ -39,7 +46,7 @@ beforeAll(async () => {
     role: 'user' as const,
     ...more,
   });
-  const signIn = {
+  signIn = {
     issuers: [],
     outward: directly,
     requireActivePerson: false,
@@ -195,13 +202,31 @@ describe('a service account of the cluster', () => {
     [signer, signerId] = [second, 'two'];
   });
 
-  it('has another key on another day', async () => {
+  it('has another key in another hour, and leaves no expired ones', async () => {
     await me(await token());
-    advance(24 * 60 * 60 * 1000);
+    advance(3 * 60 * 60 * 1000);
     expect(await me(await token())).toMatchObject({ status: 200, json: { id: 'ci-bot' } });
     const names = gateway.caches.apiKeys.store
       .list()
       .filter(({ spec }) => spec.description === 'Service account ci/runner');
-    expect(names.length).toBeGreaterThanOrEqual(2);
+    expect(names).toHaveLength(1);
+  });
+
+  it('is asked to come again while the keys of the cluster were never read', async () => {
+    const away = await gateway.replica({
+      clock,
+      signIn: {
+        ...signIn,
+        serviceAccounts: {
+          ...signIn.serviceAccounts,
+          readKeys: () => Promise.reject(new Error('the API server is away')),
+        },
+      },
+    });
+    expect(await me(await token(), away)).toMatchObject({ status: 503 });
+    expect(away.log.map(({ message }) => message)).toContain(
+      'The keys of the cluster can not be read',
+    );
+    await away.stop();
   });
 });

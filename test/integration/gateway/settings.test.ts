@@ -97,18 +97,6 @@ describe('what clients ask for around conversations', () => {
     expect(await read()).toMatchObject({ ...byDefault, own_llm_model: null });
   });
 
-  it.each([undefined, {}, { client_id: 'x' }])(
-    'says on a login by a code (%j) where keys come from',
-    async (body) => {
-      const answer = await gateway.post('/oauth/device/authorize', body, { key: null });
-      expect(answer).toMatchObject({ status: 404, json: { code: 'no-device-login' } });
-      expect((answer.json as { detail: string }).detail).toMatch(
-        /keys create --owner.*POST \/api\/keys.*api_key\.txt.*API Key/,
-      );
-      expect(answer.text).not.toMatch(/detail":"[^"]*[[\]]/);
-    },
-  );
-
   it('says a version that clients rely on', async () => {
     const { version } = (await gateway.get('/server_info', { key: null })).json as {
       version: string;

@@ -19,23 +19,27 @@ export class SignInBrowser {
     {
       method = 'GET',
       form,
+      json,
       headers = {},
     }: {
       readonly method?: string;
       readonly form?: Readonly<Record<string, string>>;
+      /** Body as JSON, in place of a form. */
+      readonly json?: string;
       readonly headers?: Readonly<Record<string, string>>;
     } = {},
   ): Promise<Visit> {
     const cookies = this.jar.get(address.host) ?? new Map<string, string>();
     this.jar.set(address.host, cookies);
     const cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
-    const body = form === undefined ? undefined : new URLSearchParams(form).toString();
+    const body = form === undefined ? json : new URLSearchParams(form).toString();
     const request = httpRequest(address, {
       method,
       agent: false,
       headers: {
         ...(cookie === '' ? {} : { cookie }),
-        ...(body === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+        ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
     });

@@ -39,6 +39,7 @@ describe('the file of the identity providers', () => {
           { claim: ['realm_access', 'roles'], value: 'dev', role: 'user' },
           { claim: ['https://example.com/groups'], value: 'dev', role: 'viewer', templates: ['a'] },
         ],
+        trustsEmail: false,
         recheckSeconds: 900,
       },
     ]);

@@ -124,6 +124,13 @@ const headersOf = (
   ...(allowed ? {} : { 'retry-after': String(inSeconds(retryAfterMs)) }),
 });
 
+const tooManyAttempts = (headers: Headers): Refusal =>
+  new Refusal(
+    'too-many-attempts',
+    'Too many requests without a valid API key came from your address. Try again later.',
+    { headers },
+  );
+
 export interface RateLimitsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly limits: RateLimitOptions;
   readonly metrics: { readonly rateLimited: CounterOf<'limit'> };
@@ -199,10 +206,12 @@ export class RateLimits {
     this.#options.metrics.rateLimited.inc({ limit: 'failed-keys' });
     if (taken.isFirstRefusal)
       this.#options.logger.warn('Too many requests without a valid key', { address });
-    throw new Refusal(
-      'too-many-attempts',
-      'Too many requests without a valid API key came from your address. Try again later.',
-      { headers: headersOf('failed-keys', buckets, taken) },
-    );
+    throw tooManyAttempts(headersOf('failed-keys', buckets, taken));
+  }
+
+  /** Throws `too-many-attempts` for an address whose next failure `failedKey` would refuse. */
+  refuseFailing(address: string): void {
+    const waitMs = this.#addresses?.waitMs(subscriberOf(address)) ?? 0;
+    if (waitMs > 0) throw tooManyAttempts({ 'retry-after': String(inSeconds(waitMs)) });
   }
 }

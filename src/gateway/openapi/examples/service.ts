@@ -144,6 +144,23 @@ export const serviceExamples: Examples = {
   conversationPage: { answers: { 200: page } },
   loginPage: { answers: { 200: page } },
   logout: { answers: { 200: page } },
+  authorizeDevice: {
+    answers: {
+      200: {
+        device_code: 'co_…',
+        user_code: 'BCDF-GHJK',
+        verification_uri: 'https://agents.example/device',
+        verification_uri_complete: 'https://agents.example/device?user_code=BCDF-GHJK',
+        expires_in: 600,
+        interval: 5,
+      },
+    },
+  },
+  redeemDevice: {
+    answers: { 200: { access_token: 'co_…', token_type: 'Bearer', expires_in: 2_592_000 } },
+  },
+  devicePage: { answers: { 200: page } },
+  answerDevice: { answers: { 200: page } },
   authenticate: { answers: { 200: success } },
   passToAgent: {
     body: {

@@ -48,6 +48,7 @@ describe('a chain of keys', () => {
       role: 'user',
       scopes: new Set(apiKeyScopes),
       expiresAtMs: Date.parse('2026-04-01T00:00:00Z'),
+      validUntilMs: Date.parse('2026-04-01T00:00:00Z'),
       uids: ['uid-child', 'uid-middle', 'uid-root'],
       hasSession: false,
     });
@@ -55,6 +56,7 @@ describe('a chain of keys', () => {
       role: 'admin',
       scopes: new Set(apiKeyScopes),
       expiresAtMs: Date.parse('2026-05-01T00:00:00Z'),
+      validUntilMs: Date.parse('2026-05-01T00:00:00Z'),
       uids: ['uid-root'],
       hasSession: false,
     });
@@ -62,6 +64,7 @@ describe('a chain of keys', () => {
       role: 'user',
       scopes: new Set(apiKeyScopes),
       expiresAtMs: Infinity,
+      validUntilMs: Infinity,
       uids: ['uid-plain'],
       hasSession: false,
     });
@@ -139,14 +142,15 @@ describe('a chain of keys', () => {
     const child = aKey('child', by('session'));
     expect(chain(late, [], confirmed) !== undefined).toBe(ofSession);
     expect(chain(child, [late], confirmed) !== undefined).toBe(ofChild);
-    expect(chain(session('2026-03-01T11:59:01Z'), [], confirmed)?.expiresAtMs).toBe(
+    expect(chain(session('2026-03-01T11:59:01Z'), [], confirmed)?.validUntilMs).toBe(
       confirmed === 'none' ? Infinity : now + 1000,
     );
   });
 
   it('is confirmed by its creation at first, and never by a time that cannot be read', () => {
     const created = aKey('session', { person }, { creationTimestamp: '2026-03-01T11:59:30Z' });
-    expect(chain(created)?.expiresAtMs).toBe(now + 30_000);
+    expect(chain(created)).toMatchObject({ expiresAtMs: Infinity, validUntilMs: now + 30_000 });
+    expect(chain(session('2099-01-01T00:00:00Z'))?.validUntilMs).toBe(now + 120_000);
     expect(chain(session('soon'))).toBeUndefined();
   });
 

@@ -69,6 +69,7 @@ class Bench {
       templates: undefined,
       uids: apiKeyUids,
       expiresAtMs,
+      validUntilMs: expiresAtMs,
       hasSession: false,
     });
     return this;

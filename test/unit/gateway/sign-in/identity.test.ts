@@ -41,6 +41,27 @@ describe('the identity of a person', () => {
     expect(identity(claims)).toMatchObject(expected);
   });
 
+  it('has the templates of the rules that let it start', () => {
+    expect(identity({ groups: ['developers', 'visitors'] })).toMatchObject({
+      role: 'user',
+      templates: ['a', 'b'],
+    });
+    expect(identity({ groups: ['visitors'] })).not.toHaveProperty('templates');
+  });
+
+  it.each<[string, Partial<Claims>, Partial<IssuerSettings>, boolean]>([
+    ['verified', { email_verified: true }, {}, true],
+    ['not verified', { email_verified: false }, {}, false],
+    ['of which the provider says nothing', {}, {}, false],
+    ['that the platform trusts', {}, { trustsEmail: true }, true],
+  ])('counts an email address only if it is %s', (_case, claims, more, counts) => {
+    const email = 'ann@example.com';
+    const rules = [{ claim: ['email'], value: email, role: 'user' as const }];
+    const found = () => identity({ email, ...claims }, { rules, ownerClaim: ['email'], ...more });
+    if (counts) expect(found().owner).toBe(email);
+    else expect(found).toThrow(IdentityRefused);
+  });
+
   it('has no field without a value', () => {
     expect(identity({ realm_access: { roles: ['admin'] }, name: 'Ann' })).toEqual({
       owner: 'company:u1',

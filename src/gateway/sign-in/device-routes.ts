@@ -1,0 +1,265 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import { readBody } from '@conversation-operator/http/body/json-body';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
+import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { ApiKeyScope } from '../../resources/api-key.ts';
+import { plainText } from '../../resources/plain-text.ts';
+import { refuseTooDeep, requireScope, type Principal } from '../auth/key-ring.ts';
+import { ProblemError, unavailable } from '../errors/problem-error.ts';
+import { endpoints, type HandlerResult, type Route } from '../http/route.ts';
+import { escapeHtml, redirect, sendPage, type Page } from '../pages/page.ts';
+import {
+  deviceLoginSeconds,
+  pollSeconds,
+  shownCode,
+  userCodeOf,
+  type DeviceLogins,
+  type PendingLogin,
+  type TokenError,
+} from './device-logins.ts';
+import { isFromOwnPage } from './session-cookie.ts';
+import type { Sessions } from './sessions.ts';
+
+interface DeviceNeeds {
+  readonly deviceLogins: DeviceLogins;
+  readonly sessions: Sessions;
+  readonly isSynced: () => boolean;
+  readonly publicUrl: () => string;
+  readonly proxies: TrustedProxies;
+  readonly rateLimits: RateLimits;
+  readonly clock: Clock;
+  readonly audit: Logger;
+  readonly maxKeyLifetimeMs: number | undefined;
+}
+
+const { getOpen, postOpen } = endpoints('pages');
+const maxFormBytes = 8 * 1024;
+const formType = 'application/x-www-form-urlencoded';
+const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
+const dayMs = 24 * 60 * 60 * 1000;
+const maxProgram = 120;
+
+/** Scopes that a person can grant, by the words of the page; undefined: those of the session. */
+const opens: Readonly<Record<string, readonly ApiKeyScope[] | undefined>> = {
+  'All that you may do': undefined,
+  'Reading, and starting conversations': ['read', 'start'],
+  'Reading only': ['read'],
+};
+const days: readonly number[] = [30, 1, 7, 90];
+
+const deviceSchema = z.object({
+  device_code: z.string(),
+  user_code: z.string(),
+  verification_uri: z.string(),
+  verification_uri_complete: z.string(),
+  expires_in: z.int(),
+  interval: z.int(),
+});
+const tokenSchema = z.object({
+  access_token: z.string(),
+  token_type: z.literal('Bearer'),
+  expires_in: z.int().optional(),
+});
+const tokenErrorSchema = z.object({ error: z.string() });
+
+const codePage = (notice = ''): Page => ({
+  title: 'Let a program in',
+  hasForm: true,
+  body: `
+<main>
+<h1>Let a program in</h1>
+${notice === '' ? '' : `<p role="alert">${escapeHtml(notice)}</p>`}
+<form method="get" action="device">
+<p><label>Code that the program shows<br><input name="user_code" autocomplete="off" spellcheck="false" required autofocus></label></p>
+<p><button>Continue</button></p>
+</form>
+</main>
+`,
+});
+
+const optionsOf = (texts: readonly string[]): string =>
+  texts.map((text) => `<option>${escapeHtml(text)}</option>`).join('');
+
+const questionPage = ({ device }: PendingLogin, { owner, personName }: Principal): Page => ({
+  title: 'Let a program in',
+  hasForm: true,
+  body: `
+<main>
+<h1>Let this program act as ${escapeHtml(personName ?? owner)}?</h1>
+<p>Allow it only if you have just started it, and it shows the code <b>${shownCode(device.userCode)}</b>. Who sends you a link to this page gets the key.</p>
+<dl>
+<dt>Program, as it names itself</dt><dd>${escapeHtml(device.program)}</dd>
+<dt>Address from which it asks</dt><dd>${escapeHtml(device.address)}</dd>
+<dt>Owner</dt><dd>${escapeHtml(owner)}</dd>
+</dl>
+<form method="post" action="device">
+<input type="hidden" name="user_code" value="${device.userCode}">
+<p><label>Its key opens<br><select name="opens">${optionsOf(Object.keys(opens))}</select></label></p>
+<p><label>and ends in days, or earlier with what you signed in with<br><select name="days">${optionsOf(days.map(String))}</select></label></p>
+<p><button name="answer" value="allow">Allow</button> <button name="answer" value="refuse">Refuse</button></p>
+</form>
+</main>
+`,
+});
+
+const donePage = (text: string): Page => ({
+  title: 'Let a program in',
+  body: `<main><h1>${escapeHtml(text)}</h1><p>You can close this page.</p></main>`,
+});
+
+const tooMany = (text: string): ProblemError =>
+  new ProblemError('too-many-attempts', text, { retryAfterSeconds: 60 });
+
+const failed = (error: TokenError): HandlerResult => ({ status: 400, json: { error } });
+
+/** The login of a program by a code (RFC 8628), and the page on which a person answers it. */
+export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
+  const { deviceLogins, sessions, isSynced, publicUrl, proxies, rateLimits, clock, audit } = needs;
+  const ofAddresses = new TokenBuckets({ clock, perSecond: 1 / 6, burst: 10, capacity: 20_000 });
+  const ofOwners = new TokenBuckets({ clock, perSecond: 1 / 6, burst: 10, capacity: 20_000 });
+  const ofAll = new TokenBuckets({ clock, perSecond: 1, burst: 60, capacity: 1 });
+
+  const formOf = async (request: Request) =>
+    new URLSearchParams((await readBody(request, maxFormBytes, formType)).toString('utf8'));
+
+  /** The login of a code. Throws 429 after too many codes that are not right. */
+  function loginOf(text: string, { owner }: Principal): PendingLogin | undefined {
+    const found = deviceLogins.find(userCodeOf(text));
+    if (found === undefined && !(ofOwners.take(owner).allowed && ofAll.take('').allowed))
+      throw tooMany('Too many codes were wrong. Try again later.');
+    return found;
+  }
+
+  const toSignIn = (response: Response, code: string) =>
+    redirect(
+      response,
+      `login?return_to=${encodeURIComponent(`/device?user_code=${encodeURIComponent(code)}`)}`,
+    );
+
+  const wrongCode = 'No program waits with this code: codes are valid for 10 minutes, once.';
+
+  return [
+    postOpen('/oauth/device/authorize', 'authorizeDevice', {
+      summary: 'Begin the login of a program by a code, which a person enters at /device',
+      responses: { 200: deviceSchema },
+      problems: ['too-many-attempts', 'unavailable'],
+      handle: async ({ request }) => {
+        if (!isSynced()) throw unavailable();
+        const address = proxies.clientAddress(request);
+        if (!ofAddresses.take(address).allowed) throw tooMany('Too many logins from this address.');
+        const program = plainText(request.headers['user-agent'] ?? '', maxProgram) || 'unknown';
+        const begun = await deviceLogins.begin({ program, address });
+        if (begun === undefined) throw tooMany('Too many programs wait for a person. Try again.');
+        const { deviceCode, userCode } = begun;
+        const page = `${publicUrl()}/device`;
+        return {
+          json: {
+            device_code: deviceCode,
+            user_code: shownCode(userCode),
+            verification_uri: page,
+            verification_uri_complete: `${page}?user_code=${shownCode(userCode)}`,
+            expires_in: deviceLoginSeconds,
+            interval: pollSeconds,
+          },
+        };
+      },
+    }),
+    postOpen('/oauth/device/token', 'redeemDevice', {
+      summary: 'The key that a person has granted to a program, once, or why there is none yet',
+      responses: { 200: tokenSchema, 400: tokenErrorSchema },
+      problems: ['body-too-large', 'request-timeout', 'unsupported-media-type', 'unavailable'],
+      handle: async ({ request, response }) => {
+        if (!isSynced()) throw unavailable();
+        response.setHeader('cache-control', 'no-store');
+        const form = await formOf(request);
+        const code = form.get('device_code');
+        // The command line openhands 1.16 sends no grant type.
+        if ((form.get('grant_type') ?? grantType) !== grantType)
+          return failed('unsupported_grant_type');
+        if (code === null) return failed('invalid_request');
+        const result = await deviceLogins.redeem(code);
+        if (typeof result === 'string') return failed(result);
+        const { key, expiresAtMs } = result;
+        const seconds = Math.max(0, Math.floor((expiresAtMs - clock.now()) / 1000));
+        return { json: { access_token: key, token_type: 'Bearer', expires_in: seconds } };
+      },
+    }),
+    getOpen('/device', 'devicePage', {
+      mediaType: 'text/html',
+      summary: 'The page on which a person lets a program in, by the code that it shows',
+      query: z.object({ user_code: z.string().optional() }),
+      responses: { 200: z.string(), 303: z.string(), 404: z.string() },
+      problems: ['too-many-attempts', 'insufficient-scope', 'unavailable'],
+      handle: async ({ query, request, response }) => {
+        if (!isSynced()) throw unavailable();
+        const text = typeof query['user_code'] === 'string' ? query['user_code'] : '';
+        await sessions.seen(request);
+        const person = sessions.holderOf(request);
+        if (person === undefined) return toSignIn(response, text);
+        requireScope(person.chain, 'manage');
+        if (text === '') return sendPage(response, codePage(), 200);
+        const login = loginOf(text, person);
+        return login === undefined
+          ? sendPage(response, codePage(wrongCode), 404)
+          : sendPage(response, questionPage(login, person), 200);
+      },
+    }),
+    postOpen('/device', 'answerDevice', {
+      mediaType: 'text/html',
+      summary: 'The answer of a person, by the form of the page',
+      responses: { 200: z.string(), 303: z.string(), 404: z.string() },
+      problems: [
+        'cross-origin-request',
+        'unsupported-media-type',
+        'body-too-large',
+        'request-timeout',
+        'too-many-attempts',
+        'rate-limited',
+        'insufficient-scope',
+        'key-depth-exceeded',
+        'too-many-keys',
+        'unavailable',
+      ],
+      handle: async ({ request, response }) => {
+        if (!isFromOwnPage(request, publicUrl()))
+          throw new ProblemError(
+            'cross-origin-request',
+            'The form has to be sent by the page of this service: the headers Origin and Sec-Fetch-Site have to say so.',
+          );
+        if (!isSynced()) throw unavailable();
+        const form = await formOf(request);
+        const text = form.get('user_code') ?? '';
+        const person = sessions.holderOf(request);
+        if (person === undefined) return toSignIn(response, text);
+        requireScope(person.chain, 'manage');
+        rateLimits.request(person.owner, 'writes');
+        const login = loginOf(text, person);
+        if (login === undefined) return sendPage(response, codePage(wrongCode), 404);
+        const isAllowed = form.get('answer') === 'allow';
+        const { owner, keyName: key } = person;
+        const { requestId } = response.locals;
+        const { program, address } = login.device;
+        const client = proxies.clientAddress(request);
+        audit.info('DeviceLogin', { requestId, owner, key, client, program, address, isAllowed });
+        if (!isAllowed) {
+          await deviceLogins.refuse(login);
+          return sendPage(response, donePage('The program gets no key.'), 200);
+        }
+        refuseTooDeep(person.chain);
+        const wanted = opens[form.get('opens') ?? ''];
+        const chosen = days.find((count) => String(count) === form.get('days')) ?? 1;
+        const limitMs = Math.min(chosen * dayMs, needs.maxKeyLifetimeMs ?? Infinity);
+        await deviceLogins.grant(login, person, {
+          scopes: [...(wanted ?? person.chain.scopes)].filter((one) =>
+            person.chain.scopes.has(one),
+          ),
+          expiresAtMs: clock.now() + limitMs,
+        });
+        return sendPage(response, donePage('The program has its key.'), 200);
+      },
+    }),
+  ];
+}

@@ -1,0 +1,225 @@
+import { systemClock } from '@conversation-operator/base/clock';
+import { apiKeys } from '../../../src/resources/api-key.ts';
+import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';
+import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
+
+let gateway: TestGateway;
+let replica: TestGateway;
+let now = 0;
+const clock = {
+  ...systemClock,
+  now: () => Date.now() + now,
+  monotonic: () => systemClock.monotonic() + now,
+};
+const advance = (ms: number) => {
+  now += ms;
+};
+
+beforeEach(async () => {
+  gateway = await TestGateway.start({ clock });
+  replica = await gateway.replica({ clock, publicUrl: gateway.url });
+});
+afterEach(async () => {
+  await replica.stop();
+  await gateway.stop();
+});
+
+interface Login {
+  readonly device_code: string;
+  readonly user_code: string;
+  readonly verification_uri: string;
+  readonly verification_uri_complete: string;
+}
+const begin = async (on = gateway): Promise<Login> => {
+  const answer = await on.post(
+    '/oauth/device/authorize',
+    {},
+    { key: null, headers: { 'user-agent': 'openhands-cli/1.16 <b>' } },
+  );
+  expect(answer.status).toBe(200);
+  return answer.json as Login;
+};
+const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
+const redeem = async (code: string | undefined, { on = gateway, type = grantType } = {}) => {
+  const fields = {
+    ...(type === '' ? {} : { grant_type: type }),
+    ...(code === undefined ? {} : { device_code: code }),
+  };
+  const { status, json } = await on.send('POST', '/oauth/device/token', {
+    key: null,
+    rawBody: new URLSearchParams(fields).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  });
+  return { status, ...(json as { error?: string; access_token?: string; expires_in?: number }) };
+};
+/** Polls after the interval. */
+const poll = (code: string, on = gateway) => {
+  advance(5_000);
+  return redeem(code, { on });
+};
+const signedIn = async (key = gateway.alice) => {
+  const browser = new CookieBrowser(gateway);
+  expect((await browser.submit('/login', { api_key: key })).status).toBe(303);
+  return browser;
+};
+const answer = (browser: CookieBrowser, code: string, fields: Record<string, string> = {}) =>
+  browser.submit('/device', { user_code: code, answer: 'allow', ...fields });
+const me = (key: string | undefined) => gateway.get('/api/keys/current', { key: key ?? '' });
+
+describe('a program that logs in by a code', () => {
+  it('waits for a person, and gets a key of that person once', async () => {
+    const login = await begin();
+    expect(login).toMatchObject({
+      user_code: expect.stringMatching(
+        /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/,
+      ) as string,
+      verification_uri: `${gateway.url}/device`,
+      verification_uri_complete: `${gateway.url}/device?user_code=${login.user_code}`,
+      expires_in: 600,
+      interval: 5,
+    });
+    expect(await poll(login.device_code)).toEqual({ status: 400, error: 'authorization_pending' });
+    const browser = await signedIn();
+    const page = await browser.open(`/device?user_code=${login.user_code}`);
+    expect(page.status).toBe(200);
+    expect(page.text).toContain(login.user_code);
+    expect(page.text).toContain('openhands-cli/1.16 &lt;b&gt;');
+    expect(page.text).toContain('127.0.0.1');
+    expect((await answer(browser, login.user_code)).status).toBe(200);
+    const granted = await poll(login.device_code);
+    expect(granted).toMatchObject({ status: 200, token_type: 'Bearer' });
+    expect(await me(granted.access_token)).toMatchObject({
+      status: 200,
+      json: { user_id: 'alice', name: 'openhands-cli/1.16 <b>' },
+    });
+    expect(await poll(login.device_code)).toEqual({ status: 400, error: 'expired_token' });
+    expect(JSON.stringify(gateway.log)).not.toContain(granted.access_token);
+    expect(JSON.stringify(gateway.log)).not.toContain(login.device_code);
+  });
+
+  it('gets one key from two replicas', async () => {
+    const login = await begin(replica);
+    await answer(await signedIn(), login.user_code.toLowerCase().replace('-', ' '));
+    advance(5_000);
+    const results = await Promise.all([
+      redeem(login.device_code),
+      redeem(login.device_code, { on: replica }),
+    ]);
+    expect(results.map(({ status }) => status).sort()).toEqual([200, 400]);
+  });
+
+  it('gets a key with the scopes and the end that the person chose', async () => {
+    const login = await begin();
+    await answer(await signedIn(), login.user_code, { opens: 'Reading only', days: '7' });
+    const { access_token: key, expires_in: seconds } = await poll(login.device_code);
+    expect((await me(key)).json).toMatchObject({ scopes: ['read'] });
+    expect(seconds).toBeGreaterThan(7 * 86_400 - 60);
+    expect(seconds).toBeLessThanOrEqual(7 * 86_400);
+  });
+
+  it('loses its key with the key that the person signed in with, and not by a sign-out', async () => {
+    const login = await begin();
+    const browser = await signedIn();
+    await answer(browser, login.user_code);
+    const { access_token: key } = await poll(login.device_code);
+    await browser.submit('/logout', {});
+    expect(await me(key)).toMatchObject({ status: 200 });
+    const { id } = (await me(gateway.alice)).json as { readonly id: string };
+    await gateway.send('DELETE', `/api/keys/${id}`);
+    expect(await me(key)).toMatchObject({ status: 401 });
+  });
+
+  it('gets nothing where the person refuses', async () => {
+    const login = await begin();
+    await answer(await signedIn(), login.user_code, { answer: 'refuse' });
+    expect(await poll(login.device_code)).toEqual({ status: 400, error: 'access_denied' });
+    expect(await poll(login.device_code)).toEqual({ status: 400, error: 'expired_token' });
+  });
+
+  it('gets one key where the person answers twice', async () => {
+    const login = await begin();
+    const browser = await signedIn();
+    const answers = await Promise.all([
+      answer(browser, login.user_code),
+      answer(browser, login.user_code),
+    ]);
+    expect(answers.map(({ status }) => status)).toContain(200);
+    const { items } = await gateway.client.list(apiKeys, { namespace });
+    expect(items.filter(({ spec }) => spec.description?.startsWith('openhands'))).toHaveLength(1);
+    expect(await poll(login.device_code)).toMatchObject({ status: 200 });
+  });
+
+  it('is told to be slow, and that its code has expired', async () => {
+    const { device_code: code } = await begin();
+    expect(await redeem(code, { type: '' })).toMatchObject({ error: 'authorization_pending' });
+    expect(await redeem(code)).toEqual({ status: 400, error: 'slow_down' });
+    advance(600_000);
+    expect(await redeem(code)).toEqual({ status: 400, error: 'expired_token' });
+    expect(await redeem('co_x')).toEqual({ status: 400, error: 'expired_token' });
+    expect(await redeem(undefined)).toEqual({ status: 400, error: 'invalid_request' });
+    expect(await redeem(code, { type: 'password' })).toMatchObject({
+      error: 'unsupported_grant_type',
+    });
+  });
+
+  it('opens nothing with its device code, before and after the answer', async () => {
+    const login = await begin();
+    expect(await me(login.device_code)).toMatchObject({ status: 401 });
+    await answer(await signedIn(), login.user_code);
+    expect(await me(login.device_code)).toMatchObject({ status: 401 });
+  });
+
+  it('does not fill the cluster', async () => {
+    for (let index = 0; index < 10; index++) await begin();
+    expect(await gateway.post('/oauth/device/authorize', {}, { key: null })).toMatchObject({
+      status: 429,
+    });
+    advance(700_000);
+    await begin();
+    const { items } = await gateway.client.list(apiKeys, { namespace });
+    expect(items.filter(({ spec }) => spec.signIn === 'Device')).toHaveLength(1);
+  });
+});
+
+describe('the page of the code', () => {
+  it('leads to the sign-in first, and back', async () => {
+    const { status, headers } = await new CookieBrowser(gateway).open(
+      '/device?user_code=BCDF-GHJK',
+    );
+    expect([status, headers.location]).toEqual([
+      303,
+      `login?return_to=${encodeURIComponent('/device?user_code=BCDF-GHJK')}`,
+    ]);
+  });
+
+  it('takes no answer of a page elsewhere', async () => {
+    const login = await begin();
+    const browser = await signedIn();
+    const forged = await browser.submit(
+      '/device',
+      { user_code: login.user_code, answer: 'allow' },
+      { origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' },
+    );
+    expect(forged.status).toBe(403);
+    expect(await poll(login.device_code)).toMatchObject({ error: 'authorization_pending' });
+  });
+
+  it('bounds guesses', async () => {
+    await begin();
+    const browser = await signedIn();
+    let answered = 0;
+    for (let index = 0; index < 100; index++) {
+      const { status } = await browser.open(`/device?user_code=BBBB-${1000 + index}`);
+      if (status !== 429) answered += 1;
+    }
+    expect(answered).toBeLessThanOrEqual(11);
+  });
+
+  it('is not for a session that makes no keys', async () => {
+    const login = await begin();
+    const made = await gateway.post('/api/keys', { name: 'reader', scopes: ['read'] });
+    const browser = await signedIn((made.json as { readonly key: string }).key);
+    expect((await browser.open(`/device?user_code=${login.user_code}`)).status).toBe(403);
+    expect((await answer(browser, login.user_code)).status).toBe(403);
+  });
+});
