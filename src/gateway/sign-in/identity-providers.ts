@@ -191,9 +191,14 @@ export class IdentityProviders {
   }
 
   /** Whether the ID token has all claims that decide; some issuers have them in userinfo alone. */
-  #isComplete({ rules, ownerClaim, nameClaim }: IssuerSettings, claims: Claims): boolean {
+  #isComplete(
+    { rules, ownerClaim, nameClaim, trustsEmail = false }: IssuerSettings,
+    claims: Claims,
+  ): boolean {
     const paths = [...rules.map(({ claim }) => claim), ownerClaim ?? ['sub'], nameClaim];
-    return paths.every(([name = '']) => Object.hasOwn(claims, name));
+    const names = new Set(paths.map(([name = '']) => name));
+    if (names.has('email') && !trustsEmail) names.add('email_verified');
+    return [...names].every((name) => Object.hasOwn(claims, name));
   }
 
   async #with<T>(
