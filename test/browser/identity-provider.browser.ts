@@ -95,7 +95,7 @@ describe('People of a company', () => {
     await page.getByText('a-program/1.0').waitFor();
     expect(await violationsIn(page)).toEqual([]);
     await window.picture('a program asks to be let in');
-    await page.getByLabel('Its key opens').selectOption('Reading only');
+    await page.getByLabel('Its key opens').selectOption('read');
     await page.getByRole('button', { name: 'Allow' }).click();
     await page.getByRole('heading', { name: 'The program has its key.' }).waitFor();
     const { access_token: key } = await call(

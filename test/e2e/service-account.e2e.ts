@@ -12,7 +12,7 @@ const program = (name: string, audience: string) => {
   const script = [
     'curl -s -w "\\nstatus %{http_code}\\n"',
     '-H "Authorization: Bearer $(cat /token/token)" -H "Content-Type: application/json"',
-    `-d '{"conversation_id": "${id}", "title": "Of a program"}'`,
+    `-d '{"conversation_id": "${id}", "initial_message": null}'`,
     `${url}/api/v1/app-conversations`,
   ].join(' ');
   return {

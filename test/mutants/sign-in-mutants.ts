@@ -68,12 +68,6 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'if (false)',
     name: 'none of another provider',
   },
-  'an ID token of another sign-in is accepted': {
-    ...providers,
-    from: 'expectedNonce: nonce,',
-    to: '',
-    name: 'an ID token with another nonce',
-  },
   'an ID token is accepted whoever has signed it': {
     ...providers,
     from: 'oidc.enableNonRepudiationChecks(configuration);',
@@ -90,19 +84,16 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
   'a person guesses codes of programs without end': {
     file: 'src/gateway/sign-in/device-routes.ts',
     ...devices,
-    from: '!(ofOwners.take(owner).allowed && ofAll.take(',
-    to: '(owner === undefined) && !(ofAll.take(',
+    from: 'if (ofOwners.waitMs(owner) > 0)',
+    to: 'if (ofOwners.waitMs(owner) < 0)',
     name: 'bounds guesses',
   },
-  'a session that only reads lets a program in': {
-    file: 'src/gateway/sign-in/device-routes.ts',
+  'a program keeps its key after the sign-out of the person': {
+    file: 'src/gateway/sign-in/device-logins.ts',
     ...devices,
-    from: `return toSignIn(response, text);
-        requireScope(person.chain, 'manage');
-        if (text === '')`,
-    to: `return toSignIn(response, text);
-        if (text === '')`,
-    name: 'is not for a session that makes no keys',
+    from: '        issuedBy,',
+    to: '',
+    name: 'loses its key with the session of the person',
   },
   'clocks may not differ': {
     ...providers,

@@ -51,8 +51,8 @@ const maxClockSkewMs = 60_000;
 function confirmedUntil({ metadata, spec: { person }, status }: ApiKey, nowMs: number): number {
   if (person === undefined) return Infinity;
   const confirmed = Date.parse(status?.confirmedTime ?? metadata.creationTimestamp) || 0;
-  // Clocks may differ; a time far in the future is none.
-  return Math.min(confirmed, nowMs + maxClockSkewMs) + person.recheckSeconds * 1000;
+  // Clocks may differ; a time far in the future is no confirmation.
+  return confirmed > nowMs + maxClockSkewMs ? 0 : confirmed + person.recheckSeconds * 1000;
 }
 
 /** Keys of a chain whose person the identity provider must have confirmed lately. */

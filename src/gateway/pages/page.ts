@@ -124,3 +124,10 @@ export function sendPage(response: Response, page: Page, status: number): 'sent'
   const { headers, body } = rendered(page);
   return sendBytes(response.status(status), { ...headers, 'cache-control': 'no-store' }, body);
 }
+
+/** A page that opens another address at once, without a redirect. */
+export const leavePage = (title: string, leadsTo: string): Page => ({
+  title,
+  leadsTo,
+  body: `<main><p><a href="${escapeHtml(leadsTo)}">Continue</a></p></main>`,
+});

@@ -10,9 +10,11 @@ import {
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import type { KeyRing, Principal } from '../auth/key-ring.ts';
-import { generateKey, hashKey, issueKey, type RandomBytes } from '../auth/key.ts';
+import { generateKey, hashKey, isWellFormedKey, issueKey, type RandomBytes } from '../auth/key.ts';
 import { refuseTooManyKeys } from '../keys/keys.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import { subscriberOf } from '@conversation-operator/http/limits/client-address';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 
 /** Owner of the ApiKeys of logins that nobody has answered; these keys open nothing. */
@@ -21,8 +23,10 @@ export const deviceLoginOwner = 'device-login';
 export const deviceLoginSeconds = 600;
 /** Minimum time between two polls of a program. */
 export const pollSeconds = 5;
-/** Maximum logins that wait for a person, of all programs. */
+/** Maximum logins that wait for a person, of all programs and of one address or IPv6 /64. */
 const maxPending = 100;
+const maxPendingOfAddress = 10;
+const maxAddressLength = 64;
 /** Letters that no one mistakes for another one, and that make no words. */
 const alphabet = 'BCDFGHJKLMNPQRSTVWXZ';
 const codeLength = 8;
@@ -34,6 +38,7 @@ export type Device = NonNullable<ApiKeySpec['device']>;
 export interface PendingLogin {
   readonly name: string;
   readonly uid: string;
+  readonly resourceVersion: string;
   readonly device: Device;
 }
 
@@ -81,7 +86,9 @@ export const shownCode = (code: string): string => `${code.slice(0, 4)}-${code.s
 export class DeviceLogins {
   readonly #options: DeviceLoginsOptions;
   /** Time of the last poll on this replica, by UID. */
-  readonly #polls = new Map<string, number>();
+  readonly #polls = recentlyUsed<number>(1_000);
+  /** Logins that are being created, which no cache shows yet. */
+  #beginning = 0;
 
   constructor(options: DeviceLoginsOptions) {
     this.#options = options;
@@ -94,9 +101,24 @@ export class DeviceLogins {
   }: Pick<Device, 'program' | 'address'>): Promise<
     { readonly deviceCode: string; readonly userCode: string } | undefined
   > {
-    const { client, namespace, clock, feed, random } = this.#options;
+    const from = subscriberOf(address);
     const pending = await this.#withoutExpired();
-    if (pending.length >= maxPending) return undefined;
+    const own = pending.filter(({ spec }) => subscriberOf(spec.device?.address ?? '') === from);
+    if (pending.length + this.#beginning >= maxPending || own.length >= maxPendingOfAddress)
+      return undefined;
+    this.#beginning += 1;
+    try {
+      return await this.#create({ program, address }, pending);
+    } finally {
+      this.#beginning -= 1;
+    }
+  }
+
+  async #create(
+    { program, address }: Pick<Device, 'program' | 'address'>,
+    pending: readonly ApiKey[],
+  ): Promise<{ readonly deviceCode: string; readonly userCode: string }> {
+    const { client, namespace, clock, feed, random } = this.#options;
     const taken = new Set(pending.map(({ spec }) => spec.device?.userCode));
     let userCode = newUserCode();
     while (taken.has(userCode)) userCode = newUserCode();
@@ -107,7 +129,7 @@ export class DeviceLogins {
       owner: deviceLoginOwner,
       signIn: 'Device',
       description: 'A program that waits for a person.',
-      device: { userCode, program, address },
+      device: { userCode, program, address: address.slice(0, maxAddressLength) },
       expiresAt: new Date(clock.now() + deviceLoginSeconds * 1000).toISOString(),
     });
     await feed.settled(resource.metadata.name, (seen) => seen !== undefined);
@@ -118,21 +140,26 @@ export class DeviceLogins {
   find(userCode: string): PendingLogin | undefined {
     for (const { metadata, spec, status } of this.#pending())
       if (spec.device?.userCode === userCode && status?.deviceAnswer === undefined)
-        return { name: metadata.name, uid: metadata.uid, device: spec.device };
+        return { ...metadata, device: spec.device };
     return undefined;
   }
 
-  /** Grants a program a key of the person. A repetition grants the same key. */
+  /**
+   * Grants a program a key of the person, and returns its name. A repetition grants the same key.
+   * Undefined if another request has answered the login.
+   */
   async grant(
     login: PendingLogin,
     person: Principal,
     { scopes, expiresAtMs }: Grant,
-  ): Promise<void> {
+  ): Promise<string | undefined> {
     const { client, namespace, keys, feed, lookup } = this.#options;
     refuseTooManyKeys(lookup, person.owner);
     const [sealKey] = keys.sessionSealKeys();
     if (sealKey === undefined) throw new Error('a master key is needed to grant a key');
     const name = keyNameOf(login.uid);
+    // The key ends with the session, as every key that a session makes.
+    const issuedBy = { name: person.keyName, uid: person.keyUid };
     try {
       await issueKey({
         client,
@@ -144,17 +171,22 @@ export class DeviceLogins {
         scopes,
         templates: person.chain.templates && [...person.chain.templates],
         description: login.device.program,
-        issuedBy: this.#issuerFor(person),
+        issuedBy,
         expiresAt: new Date(expiresAtMs).toISOString(),
       });
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
     }
-    await feed.settled(name, (seen) => seen !== undefined);
-    await this.#answer(login, 'Granted');
+    // Another request may have answered before, with another person or other scopes.
+    const made = await feed.settled(name, (seen) => seen !== undefined);
+    const isThis =
+      made?.spec.issuedBy?.uid === issuedBy.uid && String(made.spec.scopes) === String(scopes);
+    if (!isThis || !(await this.#answer(login, 'Granted'))) return undefined;
+    return name;
   }
 
-  refuse(login: PendingLogin): Promise<void> {
+  /** Returns false if another request has answered the login. */
+  refuse(login: PendingLogin): Promise<boolean> {
     return this.#answer(login, 'Refused');
   }
 
@@ -163,6 +195,7 @@ export class DeviceLogins {
     deviceCode: string,
   ): Promise<{ readonly key: string; readonly expiresAtMs: number } | TokenError> {
     const { client, namespace, clock, ring, keys } = this.#options;
+    if (!isWellFormedKey(deviceCode)) return 'expired_token';
     await ring.appears('sha256', hashKey(deviceCode), appearMs);
     const login = ring.byText(deviceCode, 'Device')?.key;
     if (login === undefined) return 'expired_token';
@@ -183,7 +216,11 @@ export class DeviceLogins {
       throw error;
     }
     this.#polls.delete(uid);
-    if (answer === 'Refused' || granted === undefined) return 'access_denied';
+    if (answer === 'Refused' || granted === undefined) {
+      // A grant whose answer could not be stored has left it.
+      if (granted !== undefined) await this.#remove(granted.key);
+      return 'access_denied';
+    }
     const key = keys
       .sessionSealKeys()
       .map((sealKey) => generateKey(randomOf(sealKey, uid)))
@@ -191,22 +228,30 @@ export class DeviceLogins {
     return key === undefined ? 'expired_token' : { key, expiresAtMs: granted.chain.expiresAtMs };
   }
 
-  /** Keys of a person end with what the session depends on, and not with a sign-out, if possible. */
-  #issuerFor({ keyName, keyUid }: Principal): NonNullable<ApiKeySpec['issuedBy']> {
-    const session = this.#options.ring.byName(keyName, keyUid)?.key;
-    return session?.spec.issuedBy ?? { name: keyName, uid: keyUid };
+  /** Stores the answer to the version that the person saw; false if it has changed since. */
+  async #answer(
+    { name, uid, resourceVersion }: PendingLogin,
+    deviceAnswer: 'Granted' | 'Refused',
+  ): Promise<boolean> {
+    const { client, namespace, feed } = this.#options;
+    try {
+      await client.mergePatch(
+        apiKeys,
+        namespace,
+        name,
+        { metadata: { uid, resourceVersion }, status: { deviceAnswer } },
+        { subresource: 'status' },
+      );
+    } catch (error) {
+      if (isNotFound(error) || isConflict(error)) return false;
+      throw error;
+    }
+    await feed.settled(name, (seen) => seen?.status?.deviceAnswer !== undefined);
+    return true;
   }
 
-  async #answer({ name, uid }: PendingLogin, deviceAnswer: 'Granted' | 'Refused'): Promise<void> {
-    const { client, namespace, feed } = this.#options;
-    await client.mergePatch(
-      apiKeys,
-      namespace,
-      name,
-      { metadata: { uid }, status: { deviceAnswer } },
-      { subresource: 'status' },
-    );
-    await feed.settled(name, (seen) => seen?.status?.deviceAnswer !== undefined);
+  async #remove({ metadata: { namespace, name, uid } }: ApiKey): Promise<void> {
+    await unlessChanged(this.#options.client.delete(apiKeys, namespace, name, { uid }));
   }
 
   #pending(): readonly ApiKey[] {
@@ -221,14 +266,12 @@ export class DeviceLogins {
 
   /** Deletes the logins that have expired, and returns the others. */
   async #withoutExpired(): Promise<readonly ApiKey[]> {
-    const { lookup, client, namespace } = this.#options;
+    const { lookup } = this.#options;
     const pending = this.#pending();
     const names = new Set(pending.map(({ metadata }) => metadata.name));
-    for (const { metadata, spec } of lookup.apiKeysOf(deviceLoginOwner)) {
-      if (spec.signIn !== 'Device' || names.has(metadata.name)) continue;
-      this.#polls.delete(metadata.uid);
-      const { name, uid } = metadata;
-      await unlessChanged(client.delete(apiKeys, namespace, name, { uid }));
+    for (const key of lookup.apiKeysOf(deviceLoginOwner)) {
+      if (key.spec.signIn !== 'Device' || names.has(key.metadata.name)) continue;
+      await this.#remove(key);
     }
     return pending;
   }
@@ -238,13 +281,12 @@ const keyNameOf = (uid: string): string => `key-${uid}`;
 
 /** A stream of bytes that derives from a key and a UID: a repetition has the same bytes. */
 function randomOf(sealKey: BinaryLike, uid: string): RandomBytes {
+  const key = createHmac('sha256', sealKey).update('device-logins').digest();
   let block = 0;
   return (count) => {
     const blocks: Buffer[] = [];
-    for (let bytes = 0; bytes < count; bytes += 32) {
-      const mac = createHmac('sha256', sealKey).update(`device-login/${uid}/${block++}`).digest();
-      blocks.push(mac);
-    }
+    for (let bytes = 0; bytes < count; bytes += 32)
+      blocks.push(createHmac('sha256', key).update(`${uid}/${block++}`).digest());
     return Buffer.concat(blocks).subarray(0, count);
   };
 }

@@ -3,14 +3,18 @@ import { z } from 'zod';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Clock } from '@conversation-operator/base/clock';
 import { readBody } from '@conversation-operator/http/body/json-body';
-import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
+import {
+  subscriberOf,
+  type TrustedProxies,
+} from '@conversation-operator/http/limits/client-address';
 import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { ApiKeyScope } from '../../resources/api-key.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import { refuseTooDeep, requireScope, type Principal } from '../auth/key-ring.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
+import { invalidField } from '../errors/validation.ts';
 import { endpoints, type HandlerResult, type Route } from '../http/route.ts';
-import { escapeHtml, redirect, sendPage, type Page } from '../pages/page.ts';
+import { escapeHtml, leavePage, sendPage, type Page } from '../pages/page.ts';
 import {
   deviceLoginSeconds,
   pollSeconds,
@@ -42,13 +46,14 @@ const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 const dayMs = 24 * 60 * 60 * 1000;
 const maxProgram = 120;
 
-/** Scopes that a person can grant, by the words of the page; undefined: those of the session. */
-const opens: Readonly<Record<string, readonly ApiKeyScope[] | undefined>> = {
-  'All that you may do': undefined,
-  'Reading, and starting conversations': ['read', 'start'],
-  'Reading only': ['read'],
-};
-const days: readonly number[] = [30, 1, 7, 90];
+/** Scopes that a person can grant, and the words of the page; undefined: those of the session. */
+const opens = new Map<string, { readonly text: string; readonly scopes?: readonly ApiKeyScope[] }>([
+  ['all', { text: 'All that you may do' }],
+  ['start', { text: 'Reading, and starting conversations', scopes: ['read', 'start'] }],
+  ['read', { text: 'Reading only', scopes: ['read'] }],
+]);
+/** Maximum days of a key, which ends with the session at the latest. */
+const days: readonly number[] = [7, 1];
 
 const deviceSchema = z.object({
   device_code: z.string(),
@@ -80,25 +85,22 @@ ${notice === '' ? '' : `<p role="alert">${escapeHtml(notice)}</p>`}
 `,
 });
 
-const optionsOf = (texts: readonly string[]): string =>
-  texts.map((text) => `<option>${escapeHtml(text)}</option>`).join('');
-
 const questionPage = ({ device }: PendingLogin, { owner, personName }: Principal): Page => ({
   title: 'Let a program in',
   hasForm: true,
   body: `
 <main>
 <h1>Let this program act as ${escapeHtml(personName ?? owner)}?</h1>
-<p>Allow it only if you have just started it, and it shows the code <b>${shownCode(device.userCode)}</b>. Who sends you a link to this page gets the key.</p>
+<p>Allow it only if you have just started it, and it shows the code <b>${escapeHtml(shownCode(device.userCode))}</b>. Who sends you a link to this page gets the key.</p>
 <dl>
 <dt>Program, as it names itself</dt><dd>${escapeHtml(device.program)}</dd>
 <dt>Address from which it asks</dt><dd>${escapeHtml(device.address)}</dd>
 <dt>Owner</dt><dd>${escapeHtml(owner)}</dd>
 </dl>
 <form method="post" action="device">
-<input type="hidden" name="user_code" value="${device.userCode}">
-<p><label>Its key opens<br><select name="opens">${optionsOf(Object.keys(opens))}</select></label></p>
-<p><label>and ends in days, or earlier with what you signed in with<br><select name="days">${optionsOf(days.map(String))}</select></label></p>
+<input type="hidden" name="user_code" value="${escapeHtml(device.userCode)}">
+<p><label>Its key opens<br><select name="opens">${[...opens].map(([value, { text }]) => `<option value="${value}">${escapeHtml(text)}</option>`).join('')}</select></label></p>
+<p><label>and ends with this session, or after<br><select name="days">${days.map((count) => `<option value="${count}">${count === 1 ? '1 day' : `${count} days`}</option>`).join('')}</select></label></p>
 <p><button name="answer" value="allow">Allow</button> <button name="answer" value="refuse">Refuse</button></p>
 </form>
 </main>
@@ -113,6 +115,9 @@ const donePage = (text: string): Page => ({
 const tooMany = (text: string): ProblemError =>
   new ProblemError('too-many-attempts', text, { retryAfterSeconds: 60 });
 
+const answered = (): ProblemError =>
+  new ProblemError('conflict', 'This program has an answer already. Let it begin again.');
+
 const failed = (error: TokenError): HandlerResult => ({ status: 400, json: { error } });
 
 /** The login of a program by a code (RFC 8628), and the page on which a person answers it. */
@@ -120,24 +125,24 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
   const { deviceLogins, sessions, isSynced, publicUrl, proxies, rateLimits, clock, audit } = needs;
   const ofAddresses = new TokenBuckets({ clock, perSecond: 1 / 6, burst: 10, capacity: 20_000 });
   const ofOwners = new TokenBuckets({ clock, perSecond: 1 / 6, burst: 10, capacity: 20_000 });
-  const ofAll = new TokenBuckets({ clock, perSecond: 1, burst: 60, capacity: 1 });
 
   const formOf = async (request: Request) =>
     new URLSearchParams((await readBody(request, maxFormBytes, formType)).toString('utf8'));
 
-  /** The login of a code. Throws 429 after too many codes that are not right. */
+  /** The login of a code. Throws 429, for every code, after too many that were not right. */
   function loginOf(text: string, { owner }: Principal): PendingLogin | undefined {
+    if (ofOwners.waitMs(owner) > 0) throw tooMany('Too many codes were wrong. Try again later.');
     const found = deviceLogins.find(userCodeOf(text));
-    if (found === undefined && !(ofOwners.take(owner).allowed && ofAll.take('').allowed))
-      throw tooMany('Too many codes were wrong. Try again later.');
+    if (found === undefined) ofOwners.take(owner);
     return found;
   }
 
-  const toSignIn = (response: Response, code: string) =>
-    redirect(
-      response,
-      `login?return_to=${encodeURIComponent(`/device?user_code=${encodeURIComponent(code)}`)}`,
-    );
+  /** A page, because a form must not lead to the provider of a sign-in by redirects. */
+  const toSignIn = (response: Response, code: string) => {
+    const returnTo = `/device?user_code=${encodeURIComponent(code)}`;
+    const page = leavePage('Sign in', `login?return_to=${encodeURIComponent(returnTo)}`);
+    return sendPage(response, page, 200);
+  };
 
   const wrongCode = 'No program waits with this code: codes are valid for 10 minutes, once.';
 
@@ -149,7 +154,8 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
       handle: async ({ request }) => {
         if (!isSynced()) throw unavailable();
         const address = proxies.clientAddress(request);
-        if (!ofAddresses.take(address).allowed) throw tooMany('Too many logins from this address.');
+        if (!ofAddresses.take(subscriberOf(address)).allowed)
+          throw tooMany('Too many logins from this address.');
         const program = plainText(request.headers['user-agent'] ?? '', maxProgram) || 'unknown';
         const begun = await deviceLogins.begin({ program, address });
         if (begun === undefined) throw tooMany('Too many programs wait for a person. Try again.');
@@ -170,7 +176,13 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
     postOpen('/oauth/device/token', 'redeemDevice', {
       summary: 'The key that a person has granted to a program, once, or why there is none yet',
       responses: { 200: tokenSchema, 400: tokenErrorSchema },
-      problems: ['body-too-large', 'request-timeout', 'unsupported-media-type', 'unavailable'],
+      problems: [
+        'body-too-large',
+        'request-timeout',
+        'unsupported-media-type',
+        'too-many-attempts',
+        'unavailable',
+      ],
       handle: async ({ request, response }) => {
         if (!isSynced()) throw unavailable();
         response.setHeader('cache-control', 'no-store');
@@ -180,7 +192,10 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         if ((form.get('grant_type') ?? grantType) !== grantType)
           return failed('unsupported_grant_type');
         if (code === null) return failed('invalid_request');
+        const client = proxies.clientAddress(request);
+        rateLimits.refuseFailing(client);
         const result = await deviceLogins.redeem(code);
+        if (result === 'expired_token') rateLimits.failedKey(client);
         if (typeof result === 'string') return failed(result);
         const { key, expiresAtMs } = result;
         const seconds = Math.max(0, Math.floor((expiresAtMs - clock.now()) / 1000));
@@ -191,8 +206,8 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
       mediaType: 'text/html',
       summary: 'The page on which a person lets a program in, by the code that it shows',
       query: z.object({ user_code: z.string().optional() }),
-      responses: { 200: z.string(), 303: z.string(), 404: z.string() },
-      problems: ['too-many-attempts', 'insufficient-scope', 'unavailable'],
+      responses: { 200: z.string(), 404: z.string() },
+      problems: ['too-many-attempts', 'rate-limited', 'insufficient-scope', 'unavailable'],
       handle: async ({ query, request, response }) => {
         if (!isSynced()) throw unavailable();
         const text = typeof query['user_code'] === 'string' ? query['user_code'] : '';
@@ -200,6 +215,7 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         const person = sessions.holderOf(request);
         if (person === undefined) return toSignIn(response, text);
         requireScope(person.chain, 'manage');
+        rateLimits.request(person.owner, 'reads');
         if (text === '') return sendPage(response, codePage(), 200);
         const login = loginOf(text, person);
         return login === undefined
@@ -210,7 +226,7 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
     postOpen('/device', 'answerDevice', {
       mediaType: 'text/html',
       summary: 'The answer of a person, by the form of the page',
-      responses: { 200: z.string(), 303: z.string(), 404: z.string() },
+      responses: { 200: z.string(), 404: z.string() },
       problems: [
         'cross-origin-request',
         'unsupported-media-type',
@@ -221,6 +237,8 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         'insufficient-scope',
         'key-depth-exceeded',
         'too-many-keys',
+        'conflict',
+        'invalid-request',
         'unavailable',
       ],
       handle: async ({ request, response }) => {
@@ -232,32 +250,36 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         if (!isSynced()) throw unavailable();
         const form = await formOf(request);
         const text = form.get('user_code') ?? '';
+        await sessions.seen(request);
         const person = sessions.holderOf(request);
         if (person === undefined) return toSignIn(response, text);
         requireScope(person.chain, 'manage');
         rateLimits.request(person.owner, 'writes');
         const login = loginOf(text, person);
         if (login === undefined) return sendPage(response, codePage(wrongCode), 404);
-        const isAllowed = form.get('answer') === 'allow';
         const { owner, keyName: key } = person;
         const { requestId } = response.locals;
         const { program, address } = login.device;
         const client = proxies.clientAddress(request);
-        audit.info('DeviceLogin', { requestId, owner, key, client, program, address, isAllowed });
-        if (!isAllowed) {
-          await deviceLogins.refuse(login);
+        const record = (result: object) =>
+          audit.info('DeviceLogin', { requestId, owner, key, client, program, address, ...result });
+        if (form.get('answer') !== 'allow') {
+          if (!(await deviceLogins.refuse(login))) throw answered();
+          record({ isAllowed: false });
           return sendPage(response, donePage('The program gets no key.'), 200);
         }
         refuseTooDeep(person.chain);
-        const wanted = opens[form.get('opens') ?? ''];
+        const wanted = opens.get(form.get('opens') ?? '');
+        if (wanted === undefined)
+          throw invalidField('opens', `must be ${[...opens.keys()].join(', ')}`);
+        const scopes = [...(wanted.scopes ?? person.chain.scopes)];
+        for (const scope of scopes) requireScope(person.chain, scope);
         const chosen = days.find((count) => String(count) === form.get('days')) ?? 1;
         const limitMs = Math.min(chosen * dayMs, needs.maxKeyLifetimeMs ?? Infinity);
-        await deviceLogins.grant(login, person, {
-          scopes: [...(wanted ?? person.chain.scopes)].filter((one) =>
-            person.chain.scopes.has(one),
-          ),
-          expiresAtMs: clock.now() + limitMs,
-        });
+        const expiresAtMs = clock.now() + limitMs;
+        const made = await deviceLogins.grant(login, person, { scopes, expiresAtMs });
+        if (made === undefined) throw answered();
+        record({ isAllowed: true, made, scopes });
         return sendPage(response, donePage('The program has its key.'), 200);
       },
     }),

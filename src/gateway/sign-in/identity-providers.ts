@@ -79,6 +79,12 @@ function reasonOf(error: unknown): string {
   return texts.join(': ');
 }
 
+/** The address and its verification belong together: both are those of one answer. */
+const withUserInfo = (claims: Claims, info: Claims): Claims =>
+  Object.hasOwn(claims, 'email_verified')
+    ? { ...info, ...claims }
+    : { ...info, ...claims, email: info['email'], email_verified: info['email_verified'] };
+
 interface Known {
   readonly configuration: Promise<oidc.Configuration>;
   readonly readAtMs: number;
@@ -163,10 +169,10 @@ export class IdentityProviders {
         throw new IssuerFailed('the subject has more than 255 characters');
       return this.#isComplete(settings, claims)
         ? claims
-        : {
-            ...(await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)),
-            ...claims,
-          };
+        : withUserInfo(
+            claims,
+            await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub),
+          );
     });
   }
 

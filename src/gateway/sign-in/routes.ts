@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
-import { sendPage, redirect, escapeHtml, type Page } from '../pages/page.ts';
+import { sendPage, redirect, escapeHtml, leavePage, type Page } from '../pages/page.ts';
 import { identityOf, IdentityRefused, type Claims, type IssuerSettings } from './identity.ts';
 import {
   InteractionRequired,
@@ -44,12 +44,6 @@ const failurePage = (issuer: IssuerSettings, text: string, prefix: string): Page
 ${wayTo(issuer, prefix, '/')}
 </main>
 `,
-});
-
-const leavePage = (title: string, leadsTo: string): Page => ({
-  title,
-  leadsTo,
-  body: `<main><p><a href="${escapeHtml(leadsTo)}">Continue</a></p></main>`,
 });
 
 const keyPage = ({
