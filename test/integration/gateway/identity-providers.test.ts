@@ -433,14 +433,14 @@ describe('a session of a person', () => {
     const browser = new SignInBrowser();
     await enter(browser);
     const before = await keyOf(browser);
-    now = 899_000;
+    now = 890_000;
     expect(await me(browser)).toMatchObject({ status: 200 });
     now = 901_000;
     expect(await me(browser)).toMatchObject({ status: 401 });
     const page = await browser.open(at('/login?return_to=/docs'));
     expect([page.status, page.url.pathname]).toEqual([200, '/docs']);
     expect(await keyOf(browser)).toBe(before);
-    now = 1_790_000;
+    now = 1_780_000;
     expect(await me(browser)).toMatchObject({ status: 200 });
   });
 
