@@ -29,8 +29,11 @@ const usageSchema = z.object({
   ),
 });
 
+/** A client may choose any UUID for its conversation, also one without a version of RFC 9562. */
+const conversationId = z.guid();
+
 export const conversationInfoSchema = z.object({
-  id: z.uuid(),
+  id: conversationId,
   execution_status: z.string(),
   title: accessory(z.string()),
   created_at: accessory(z.string()),
@@ -52,7 +55,7 @@ export const conversationListSchema = z.array(conversationInfoSchema.nullable())
 export const conversationPageSchema = z.object({
   items: z.array(
     z.object({
-      id: z.uuid(),
+      id: conversationId,
       execution_status: z.string(),
       keeps_questions: accessory(z.boolean()),
     }),

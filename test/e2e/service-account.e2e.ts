@@ -3,7 +3,7 @@ import { agentImage, TestedInstallation, programOwner } from './support/installa
 
 const up = new TestedInstallation('talk');
 const { tools, url } = up.facts;
-const id = 'e2e5a000000000000000000000000001';
+const id = 'e2e5a000000040008000000000000001';
 const inTools = (args: string) => kubectl(`--namespace ${tools} ${args}`);
 
 /** A Pod that starts a conversation with the projected token of its service account. */
