@@ -206,6 +206,7 @@ for (const kind of ['reads', 'starts'] as const) {
     what: `${kind}, p99 beside it and alone`,
     value: (during ?? NaN) / (before ?? NaN),
     unit: 'times',
+    target: { atMost: 2 },
   });
 }
 report({

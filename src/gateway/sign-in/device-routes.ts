@@ -1,8 +1,7 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { z } from 'zod';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Clock } from '@conversation-operator/base/clock';
-import { readBody } from '@conversation-operator/http/body/json-body';
 import {
   subscriberOf,
   type TrustedProxies,
@@ -24,7 +23,7 @@ import {
   type PendingLogin,
   type TokenError,
 } from './device-logins.ts';
-import { isFromOwnPage } from './session-cookie.ts';
+import { formOf, refuseForeignForm } from './routes.ts';
 import type { Sessions } from './sessions.ts';
 
 interface DeviceNeeds {
@@ -40,8 +39,6 @@ interface DeviceNeeds {
 }
 
 const { getOpen, postOpen } = endpoints('pages');
-const maxFormBytes = 8 * 1024;
-const formType = 'application/x-www-form-urlencoded';
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 const dayMs = 24 * 60 * 60 * 1000;
 const maxProgram = 120;
@@ -91,7 +88,7 @@ const questionPage = ({ device }: PendingLogin, { owner, personName }: Principal
   body: `
 <main>
 <h1>Let this program act as ${escapeHtml(personName ?? owner)}?</h1>
-<p>Allow it only if you have just started it, and it shows the code <b>${escapeHtml(shownCode(device.userCode))}</b>. Who sends you a link to this page gets the key.</p>
+<p>Allow it only if you have just started it, and it shows the code <b>${escapeHtml(shownCode(device.userCode))}</b>. Whoever sent you a link to this page would get the key.</p>
 <dl>
 <dt>Program, as it names itself</dt><dd>${escapeHtml(device.program)}</dd>
 <dt>Address from which it asks</dt><dd>${escapeHtml(device.address)}</dd>
@@ -125,9 +122,6 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
   const { deviceLogins, sessions, isSynced, publicUrl, proxies, rateLimits, clock, audit } = needs;
   const ofAddresses = new TokenBuckets({ clock, perSecond: 1 / 6, burst: 10, capacity: 20_000 });
   const ofOwners = new TokenBuckets({ clock, perSecond: 1 / 6, burst: 10, capacity: 20_000 });
-
-  const formOf = async (request: Request) =>
-    new URLSearchParams((await readBody(request, maxFormBytes, formType)).toString('utf8'));
 
   /** The login of a code. Throws 429, for every code, after too many that were not right. */
   function loginOf(text: string, { owner }: Principal): PendingLogin | undefined {
@@ -242,11 +236,7 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         'unavailable',
       ],
       handle: async ({ request, response }) => {
-        if (!isFromOwnPage(request, publicUrl()))
-          throw new ProblemError(
-            'cross-origin-request',
-            'The form has to be sent by the page of this service: the headers Origin and Sec-Fetch-Site have to say so.',
-          );
+        refuseForeignForm(request, publicUrl());
         if (!isSynced()) throw unavailable();
         const form = await formOf(request);
         const text = form.get('user_code') ?? '';

@@ -111,6 +111,10 @@ const { post, getOpen, postOpen } = endpoints('pages');
 const maxFormBytes = 8 * 1024;
 const formType = 'application/x-www-form-urlencoded';
 
+/** The fields of a form. Throws for a body that is too large or of another media type. */
+export const formOf = async (request: Request): Promise<URLSearchParams> =>
+  new URLSearchParams((await readBody(request, maxFormBytes, formType)).toString('utf8'));
+
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 const refusedLink =
@@ -202,9 +206,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
       handle: async ({ request, response }) => {
         refuseForeignForm(request, publicUrl());
         if (!isSynced()) throw unavailable();
-        const form = new URLSearchParams(
-          (await readBody(request, maxFormBytes, formType)).toString('utf8'),
-        );
+        const form = await formOf(request);
         const returnTo = form.get('return_to') ?? '';
         const token = form.get('token');
         if (token !== null) {
@@ -249,7 +251,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
 };
 
 /** Throws 403 for a form of another site, which could sign a person out or in as another owner. */
-function refuseForeignForm(request: Request, publicUrl: string): void {
+export function refuseForeignForm(request: Request, publicUrl: string): void {
   if (!isFromOwnPage(request, publicUrl))
     throw new ProblemError(
       'cross-origin-request',
