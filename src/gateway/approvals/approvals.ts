@@ -24,7 +24,8 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { invalidField } from '../errors/validation.ts';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { Derived } from '../lookup/cache.ts';

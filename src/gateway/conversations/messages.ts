@@ -27,7 +27,8 @@ import { comesBackFromError, refuseUnusable, requestResume } from '../sandboxes/
 import type { StartNeeds } from './start.ts';
 import { messageOf, sendMessageSchema } from '../presenters/message.ts';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
-import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound, unavailable } from '../errors/common-problems.ts';
 
 /**
  * Maximum bytes of `spec.messages` as JSON in UTF-8, so that an object with the largest initial
