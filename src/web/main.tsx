@@ -38,6 +38,7 @@ render(
 showNumber(page);
 listenToKeys(page);
 page.stream.open();
+page.handovers.open();
 setInterval(() => {
   if (document.visibilityState === 'visible') page.now.value = serviceTime();
 }, 1000);

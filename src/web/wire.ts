@@ -7,7 +7,7 @@ import type {
   WholeApprovalRecord as WholeApproval,
 } from '../gateway/presenters/approval.ts';
 import type { OverviewRecord } from '../gateway/overview/schemas.ts';
-import type { ApiKeyRecord } from '../gateway/keys/keys.ts';
+import type { AccountRecord, ApiKeyRecord } from '../gateway/keys/keys.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
 import type { QuotaRecord } from '../gateway/quota/quota-record.ts';
 import type { SandboxSpecRecord } from '../gateway/sandboxes/sandbox-specs.ts';
@@ -19,6 +19,7 @@ import type { Found, TextSearchPage } from '../gateway/history/text-search.ts';
 import type { SettingsRecord } from '../gateway/settings/settings.ts';
 
 export type {
+  AccountRecord,
   ApiKeyRecord,
   Approval,
   ConversationRecord,
@@ -68,3 +69,44 @@ export type Change =
   | { readonly kind: 'sandbox'; readonly data: SandboxRecord }
   | { readonly kind: 'quota'; readonly data: QuotaRecord }
   | { readonly kind: 'removed'; readonly data: Removed };
+
+export interface ShareRecord {
+  readonly id: string;
+  readonly subject: { readonly kind: 'link' | 'user' | 'group'; readonly name: string | null };
+  readonly created_at: string;
+  readonly expires_at: string | null;
+}
+export interface IssuedShareRecord extends ShareRecord {
+  readonly url: string;
+}
+
+export interface HandoverRecord {
+  readonly id: string;
+  readonly status: 'offered' | 'moving' | 'done' | 'refused';
+  readonly reason: string | null;
+  readonly detail: string | null;
+  readonly conversation_id: string;
+  readonly from: string;
+  readonly to: string;
+  readonly created_at: string;
+  readonly expires_at: string;
+  readonly conversation: {
+    readonly title: string;
+    readonly repository: string | null;
+    readonly branch: string | null;
+    readonly sandbox_spec_id: string;
+    readonly model: string | null;
+    readonly sandbox_status: ConversationRecord['sandbox_status'];
+    readonly execution_status: ConversationRecord['execution_status'];
+    readonly waiting_messages: number;
+    readonly waits_for_approval: boolean;
+    readonly secrets_of_start: readonly string[];
+    readonly archived_events: number;
+    readonly archived_bytes: number;
+    readonly stored_bytes: number;
+    readonly updated_at: string;
+  } | null;
+  readonly moves: readonly string[];
+  readonly stays: readonly string[];
+  readonly consequences: readonly string[];
+}

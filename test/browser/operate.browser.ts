@@ -1,4 +1,4 @@
-import { aQuota } from '../support/page-records.ts';
+import { anAccount, aQuota } from '../support/page-records.ts';
 import { aBusyOverview, aKey, anOverview, hostileText } from '../support/page-overview.ts';
 import type { ApiKeyRecord, OverviewRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
@@ -11,8 +11,8 @@ const answerOverview = (overview: OverviewRecord) =>
   service.answers.set('GET /api/v1/admin/overview', ok(overview));
 const answerKeys = (...keys: readonly ApiKeyRecord[]) =>
   service.answers.set('GET /api/keys', ok(keys));
-const answerRole = (role: string) =>
-  service.answers.set('GET /api/v1/users/me', ok({ id: 'root', email: null, role }));
+const answerRole = (role: 'user' | 'admin') =>
+  service.answers.set('GET /api/v1/users/me', ok(anAccount({ id: 'root', role })));
 
 const threeKeys = () => [
   aKey('key-own', { name: 'Laptop', user_id: 'root', role: 'admin' }),

@@ -99,7 +99,9 @@ class ServiceState {
 }
 
 function Revoke({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }) {
+  const { may } = usePage();
   const { id, name, user_id: owner } = row.record;
+  if (!may('manage')) return null;
   return (
     <AskingButton
       verb="Revoke"
