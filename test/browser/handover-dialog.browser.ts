@@ -84,6 +84,10 @@ const openHome = async () => {
   await offers().waitFor();
 };
 const offers = () => window.page.getByRole('region', { name: 'Offered to you' });
+const openOffer = async () => {
+  await openHome();
+  await offers().getByText('from company:bob').click();
+};
 const button = (name: string) => offers().getByRole('button', { name, exact: true });
 
 describe('the owner of a conversation', () => {
@@ -173,12 +177,11 @@ describe('the new owner', () => {
     const { page } = window;
     await page.setViewportSize({ width, height: 800 });
     answerOffers(toMe(), anOffer());
-    await openHome();
+    await openOffer();
     expect(await offers().getByRole('heading', { level: 3 }).allTextContents()).toEqual([
       hostileText,
     ]);
     for (const text of [
-      'company:bob offers it to you',
       'acme/app@main',
       'an answer to a question of the agent, 1 message to be delivered',
       '1,200 events, 2.9 MiB',
@@ -196,7 +199,7 @@ describe('the new owner', () => {
 
   it('is asked before it accepts, and is led to what is now its own', async () => {
     answerOffers(toMe());
-    await openHome();
+    await openOffer();
     await button(`Accept ${hostileText}`).click();
     await offers().getByText('Take it over from company:bob? It counts in your quota.').waitFor();
     expect(calls()).toEqual([]);
@@ -212,7 +215,7 @@ describe('the new owner', () => {
 
   it('refuses, and the offer disappears', async () => {
     answerOffers(toMe());
-    await openHome();
+    await openOffer();
     await button(`Refuse ${hostileText}`).click();
     await offers().getByText('Refuse? It stays with company:bob.').waitFor();
     answerOffers(toMe({ status: 'refused' }));
@@ -228,7 +231,7 @@ describe('the new owner', () => {
       json: { detail },
     });
     answerOffers(toMe());
-    await openHome();
+    await openOffer();
     await button(`Accept ${hostileText}`).click();
     await button('Accept').click();
     await offers().getByText(detail).waitFor();
@@ -240,7 +243,7 @@ describe('the new owner', () => {
   it('reads the offer without buttons where it may read only', async () => {
     service.answers.set('GET /api/v1/users/me', ok(anAccount({ scopes: ['read'] })));
     answerOffers(toMe());
-    await openHome();
+    await openOffer();
     await offers().getByText('You may read only.').waitFor();
     expect(await offers().getByRole('button').count()).toBe(0);
   });

@@ -111,6 +111,44 @@ describe('the state of the service', () => {
     expect(await violationsIn(page)).toEqual([]);
   });
 
+  it.each([1280, 1045, 910, 360])(
+    'breaks no word of the name of an owner at %i pixels',
+    async (width) => {
+      const { page } = window;
+      const overview = aBusyOverview();
+      const named = <T extends { readonly owner: string | null }>({
+        items,
+      }: {
+        items: readonly T[];
+      }) => ({
+        total: items.length,
+        items: items.map((item) => ({ ...item, owner: 'company:alice' })),
+      });
+      answerOverview({
+        ...overview,
+        owners: {
+          total: 1,
+          items: overview.owners.items
+            .slice(0, 1)
+            .map((one) => ({ ...one, owner: 'company:alice' })),
+        },
+        queue: named(overview.queue),
+      });
+      answerKeys(aKey('key-own', { name: 'Laptop', user_id: 'company:alice' }));
+      await page.setViewportSize({ width, height: 800 });
+      await open();
+      const words = page.locator('main .unbroken', { hasText: 'alice' });
+      expect(await words.count()).toBeGreaterThan(2);
+      const lines = await words.evaluateAll((all) =>
+        all.map((word) => word.getClientRects().length),
+      );
+      expect(new Set(lines)).toEqual(new Set([1]));
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      await window.picture(`operate ${width} owners of a company`);
+      await page.setViewportSize({ width: 1280, height: 800 });
+    },
+  );
+
   it('counts no leader where none is elected, and what is above a limit', async () => {
     const { page } = window;
     const overview = aBusyOverview();

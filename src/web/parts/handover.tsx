@@ -6,6 +6,7 @@ import { isOpen } from '../handovers.ts';
 import { Entry } from '../key-list.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
+import { exact } from '../times.ts';
 import { bytes } from '../troubles.ts';
 import type { HandoverRecord } from '../wire.ts';
 import { AskingButton } from '../components/asking-button.tsx';
@@ -77,6 +78,7 @@ const factsOf = (facts: Facts): readonly (readonly [string, string])[] => {
       `${counted(facts.archived_events, 'event', 'events') ?? 'no events'}, ${bytes(facts.archived_bytes)}`,
     ],
     ['Stored text', bytes(facts.stored_bytes)],
+    ['Last change', exact(facts.updated_at)],
     ['Secrets of the start, removed', facts.secrets_of_start.join(', ') || 'none'],
   ] as const;
   return rows;
@@ -99,51 +101,51 @@ function Offer({ record }: { readonly record: HandoverRecord }) {
   const { from, conversation } = record;
   const lack = page.lackOf('manage');
   return (
-    <li class="panel handover">
-      <h3>{nameOf(record)}</h3>
-      <p class="quiet-text">
-        {from} offers it to you · offered <Ago time={record.created_at} /> · ends{' '}
-        <Until time={record.expires_at} />
-        {conversation !== null && (
-          <>
-            {' '}
-            · last change <Ago time={conversation.updated_at} />
-          </>
-        )}
-      </p>
-      {conversation !== null && (
-        <dl>
-          {factsOf(conversation).map(([label, text]) => (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>{text}</dd>
+    <li class="panel">
+      <details>
+        <summary>
+          <h3>{nameOf(record)}</h3>
+          <span class="quiet-text">
+            from {from} · offered <Ago time={record.created_at} /> · ends{' '}
+            <Until time={record.expires_at} />
+          </span>
+        </summary>
+        <div class="handover">
+          {conversation !== null && (
+            <dl>
+              {factsOf(conversation).map(([label, text]) => (
+                <div key={label}>
+                  <dt>{label}</dt>
+                  <dd>{text}</dd>
+                </div>
+              ))}
+            </dl>
+          )}
+          <List title="What moves to you" items={record.moves} />
+          <List title="What does not" items={record.stays} />
+          <List title="What happens" items={record.consequences} />
+          {lack !== undefined && <p class="quiet-text">{lack}</p>}
+          {page.may('manage') && (
+            <div class="submit">
+              <Answer
+                record={record}
+                verb="Accept"
+                progress="Accepting"
+                question={`Take it over from ${from}? It counts in your quota.`}
+                isDanger={false}
+                request={(path) => api.post(`${path}/accept`, {})}
+              />
+              <Answer
+                record={record}
+                verb="Refuse"
+                progress="Refusing"
+                question={`Refuse? It stays with ${from}.`}
+                request={(path) => api.post(`${path}/refuse`, {})}
+              />
             </div>
-          ))}
-        </dl>
-      )}
-      <List title="What moves to you" items={record.moves} />
-      <List title="What does not" items={record.stays} />
-      <List title="What happens" items={record.consequences} />
-      {lack !== undefined && <p class="quiet-text">{lack}</p>}
-      {page.may('manage') && (
-        <div class="submit">
-          <Answer
-            record={record}
-            verb="Accept"
-            progress="Accepting"
-            question={`Take it over from ${from}? It counts in your quota.`}
-            isDanger={false}
-            request={(path) => api.post(`${path}/accept`, {})}
-          />
-          <Answer
-            record={record}
-            verb="Refuse"
-            progress="Refusing"
-            question={`Refuse? It stays with ${from}.`}
-            request={(path) => api.post(`${path}/refuse`, {})}
-          />
+          )}
         </div>
-      )}
+      </details>
     </li>
   );
 }

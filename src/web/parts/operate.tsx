@@ -9,6 +9,7 @@ import {
   Ago,
   Until,
   DataTable,
+  OwnerName,
   type Column,
   CacheTable,
   LeaderTable,
@@ -124,7 +125,7 @@ const columnsOf = (keys: KeyList): readonly Column<KeyRow>[] => [
       </span>
     ),
   },
-  { label: 'Owner', cell: ({ record }) => record.user_id },
+  { label: 'Owner', cell: ({ record }) => <OwnerName>{record.user_id}</OwnerName> },
   { label: 'Role', cell: ({ record }) => record.role },
   { label: 'Created', cell: ({ record }) => <Ago time={record.created_at} /> },
   { label: 'Last used', cell: ({ record }) => <Ago time={record.last_used_at} /> },
