@@ -37,8 +37,7 @@ render(
 );
 showNumber(page);
 listenToKeys(page);
-page.stream.open();
-page.handovers.open();
+page.open();
 setInterval(() => {
   if (document.visibilityState === 'visible') page.now.value = serviceTime();
 }, 1000);

@@ -69,6 +69,10 @@ export class PageState {
       if (value === undefined) sessionStorage.removeItem('sought');
       else sessionStorage.setItem('sought', value);
     });
+  }
+
+  /** Begins to read the owner's records, which a page without an owner does not. Called once. */
+  open(): void {
     void this.#readAccount();
     const isOpen = computed(() => this.stream.state.value.isOpen);
     let wasOpen = false;
@@ -78,6 +82,8 @@ export class PageState {
       if (wasOpen) void this.#readAccount();
       wasOpen = true;
     });
+    this.stream.open();
+    this.handovers.open();
   }
 
   /** Whether the session opens operations of a scope; false until the account is known. */
