@@ -63,7 +63,10 @@ const factsOf = (facts: Facts): readonly (readonly [string, string])[] => {
     ['Repository', repository === null ? 'none' : [repository, branch].filter(Boolean).join('@')],
     ['Template', facts.sandbox_spec_id],
     ['Model', model ?? 'that of the template'],
-    ['Sandbox', `${facts.sandbox_status}${run === null ? '' : `, run ${run}`}`],
+    [
+      'Sandbox',
+      `${facts.sandbox_status.toLowerCase()}${run === null ? '' : `, run ${run.replaceAll('_', ' ')}`}`,
+    ],
     [
       'Waits for',
       [
