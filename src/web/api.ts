@@ -23,8 +23,8 @@ export function beginSignOut(): void {
 }
 
 /**
- * Opens the sign-in page, which returns to the current page. A hidden tab waits until it is visible:
- * of two sign-ins of one browser at once, an identity provider completes only the later one.
+ * Opens the sign-in page, which returns to the current page. A hidden tab waits until it is
+ * visible: of two sign-ins of one browser at once, only the later one can be completed.
  */
 export function signIn(): void {
   if (isSigningOut) return;

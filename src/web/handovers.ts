@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { api, ApiError } from './api.ts';
+import { newestOf } from './handover-states.ts';
 import { Refresher } from './reading.ts';
 import type { HandoverRecord } from './wire.ts';
 
@@ -7,14 +8,6 @@ import type { HandoverRecord } from './wire.ts';
 const readIntervalMs = 30_000;
 /** The same while a conversation moves. */
 const movingIntervalMs = 2_000;
-
-/** Whether a handover may still change. */
-export const isOpen = ({ status }: HandoverRecord): boolean =>
-  status === 'offered' || status === 'moving';
-
-/** Whether a conversation belongs to its new owner, or is about to. */
-export const isTaken = ({ status }: HandoverRecord): boolean =>
-  status === 'moving' || status === 'done';
 
 /** Offers to the owner and by the owner, read again and again while the page is visible. */
 export class Handovers {
@@ -48,10 +41,6 @@ export class Handovers {
   }
 
   /** The newest handover of a conversation by its owner; undefined without one. */
-  of(conversationId: string, owner: string | undefined): HandoverRecord | undefined {
-    return this.list.value
-      .filter(({ conversation_id: id, from }) => id === conversationId && from === owner)
-      .sort((one, other) => (one.created_at < other.created_at ? -1 : 1))
-      .at(-1);
-  }
+  of = (conversationId: string, owner: string | undefined): HandoverRecord | undefined =>
+    newestOf(this.list.value, conversationId, owner);
 }

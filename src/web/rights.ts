@@ -13,7 +13,7 @@ const isAction = (scope: Scope): boolean => scope in lacks;
 export const mayIn = (account: AccountRecord | undefined, scope: Scope): boolean =>
   account?.scopes.includes(scope) ?? false;
 
-/** What an account may not do, as a sentence; undefined if it may, or while it is unknown. Pure. */
+/** A sentence for an account that lacks a scope; undefined if it has it, or is unknown. Pure. */
 export function lackIn(account: AccountRecord | undefined, scope: ActionScope): string | undefined {
   if (account === undefined || account.scopes.includes(scope)) return undefined;
   return account.scopes.some(isAction) ? lacks[scope] : 'You may read only.';

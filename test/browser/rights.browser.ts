@@ -79,11 +79,12 @@ afterEach(() => {
 
 /** Names of all controls that are in the page and enabled, without those of the header. */
 const controls = async (): Promise<readonly string[]> => {
-  const names = await window.page
-    .locator(':is(button, textarea, input, select):not(header *, dialog *):enabled')
-    .evaluateAll((elements) =>
-      elements.map((element) => element.ariaLabel ?? element.textContent ?? ''),
-    );
+  const names = await window.page.evaluate<readonly string[]>(
+    `Array.from(
+      document.querySelectorAll(':is(button, textarea, input, select):enabled:not(header *, dialog *)'),
+      (element) => element.ariaLabel ?? element.textContent,
+    )`,
+  );
   return [...new Set(names)];
 };
 const open = async (path: string) => {

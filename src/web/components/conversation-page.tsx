@@ -2,7 +2,7 @@ import { useSignal, useSignalEffect, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { idOf } from '../entries.ts';
 import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
-import { isOpen, isTaken } from '../handovers.ts';
+import { isOpen, isTaken } from '../handover-states.ts';
 import { History } from '../history.ts';
 import { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';

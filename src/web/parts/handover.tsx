@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { api, messageOf } from '../api.ts';
 import { titleOf } from '../facts.ts';
-import { isOpen } from '../handovers.ts';
+import { isOpen } from '../handover-states.ts';
 import { Entry } from '../key-list.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
@@ -56,7 +56,7 @@ const nameOf = ({ conversation }: HandoverRecord): string => conversation?.title
 const counted = (count: number, one: string, more: string): string | undefined =>
   count === 0 ? undefined : `${count.toLocaleString('en')} ${count === 1 ? one : more}`;
 
-/** What a person needs to know about an offered conversation, by label. */
+/** Facts about an offered conversation on which a person decides, by label. */
 const factsOf = (facts: Facts): readonly (readonly [string, string])[] => {
   const { repository, branch, model, execution_status: run } = facts;
   const rows = [
