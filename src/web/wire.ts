@@ -94,6 +94,7 @@ export interface HandoverRecord {
     readonly title: string;
     readonly repository: string | null;
     readonly branch: string | null;
+    readonly git_provider: string | null;
     readonly sandbox_spec_id: string;
     readonly model: string | null;
     readonly sandbox_status: ConversationRecord['sandbox_status'];

@@ -13,6 +13,7 @@ const facts: Facts = {
   title: 'Fix the login',
   repository: 'acme/app',
   branch: 'main',
+  git_provider: 'github',
   sandbox_spec_id: 'default',
   model: null,
   sandbox_status: 'PAUSED',
@@ -182,7 +183,7 @@ describe('the new owner', () => {
       hostileText,
     ]);
     for (const text of [
-      'acme/app@main',
+      'acme/app@main (github)',
       'an answer to a question of the agent, 1 message to be delivered',
       '1,200 events, 2.9 MiB',
       'NPM_TOKEN',

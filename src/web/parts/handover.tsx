@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { handoverEffects } from '../../resources/handover-effects.ts';
 import { api, messageOf } from '../api.ts';
 import { titleOf } from '../facts.ts';
 import { isOpen } from '../handover-states.ts';
@@ -58,9 +59,14 @@ const counted = (count: number, one: string, more: string): string | undefined =
 
 /** Facts about an offered conversation on which a person decides, by label. */
 const factsOf = (facts: Facts): readonly (readonly [string, string])[] => {
-  const { repository, branch, model, execution_status: run } = facts;
+  const { repository, branch, git_provider: provider, model, execution_status: run } = facts;
   const rows = [
-    ['Repository', repository === null ? 'none' : [repository, branch].filter(Boolean).join('@')],
+    [
+      'Repository',
+      repository === null
+        ? 'none'
+        : `${[repository, branch].filter(Boolean).join('@')}${provider === null ? '' : ` (${provider})`}`,
+    ],
     ['Template', facts.sandbox_spec_id],
     ['Model', model ?? 'that of the template'],
     [
@@ -301,23 +307,13 @@ export function HandOver({ row }: { readonly row: Row }) {
   const record = handovers.of(row.id, account.value?.id);
   return (
     <>
-      <List
-        title="What moves"
-        items={[
-          'The conversation with its events, questions that wait, changes and archive.',
-          'Its sandbox with all files in it, also those in which an agent has written secrets.',
-          'Its place in the quota.',
-        ]}
-      />
-      <List
-        title="What does not"
-        items={[
-          'Secrets that the start was given are removed; your secrets, settings and keys stay with you.',
-          'A run is interrupted, and the conversation arrives paused.',
-          'Links by which you have shared it open nothing any more.',
-          'You can not read it afterwards.',
-        ]}
-      />
+      <p>
+        The new owner reads all of this with the facts of the conversation, and accepts or refuses.
+        Until then everything stays with you.
+      </p>
+      <List title="What moves" items={handoverEffects.moves} />
+      <List title="What does not" items={handoverEffects.stays} />
+      <List title="What happens" items={handoverEffects.consequences} />
       {record !== undefined && <OwnOffer record={record} />}
       {(record === undefined || !isOpen(record)) && <OfferForm row={row} />}
     </>
