@@ -74,6 +74,7 @@ export interface ShareRecord {
   readonly id: string;
   readonly subject: { readonly kind: 'link' | 'user' | 'group'; readonly name: string | null };
   readonly created_at: string;
+  readonly created_by: string;
   readonly expires_at: string | null;
 }
 export interface IssuedShareRecord extends ShareRecord {
@@ -90,6 +91,9 @@ export interface HandoverRecord {
   readonly to: string;
   readonly created_at: string;
   readonly expires_at: string;
+  readonly answered_at: string | null;
+  readonly answered_by: string | null;
+  readonly finished_at: string | null;
   readonly conversation: {
     readonly title: string;
     readonly repository: string | null;

@@ -14,6 +14,7 @@ const aShare = (fields: Partial<ShareRecord> = {}): ShareRecord => ({
   id: 'share-1',
   subject: { kind: 'link', name: null },
   created_at: later(-2),
+  created_by: 'key-own',
   expires_at: later(24.5),
   ...fields,
 });
