@@ -92,7 +92,17 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
-  const signIn = createSignIn(options, { ring, lookup, feeds, logger, publicUrl, random });
+  const { clientAddress } = proxies;
+  const signIn = createSignIn(options, {
+    ring,
+    lookup,
+    feeds,
+    logger,
+    audit,
+    clientAddress,
+    publicUrl,
+    random,
+  });
   const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),

@@ -1,4 +1,5 @@
 import type { ServiceAccounts } from '../sign-in/service-accounts.ts';
+import type { PersonChecks } from '../sign-in/person-checks.ts';
 import type { Sessions } from '../sign-in/sessions.ts';
 import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
@@ -12,7 +13,7 @@ import {
 } from '../auth/key-ring.ts';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { unavailable } from '../errors/common-problems.ts';
 import { scopeOf, type Route } from '../http/route.ts';
 
@@ -24,6 +25,7 @@ interface AuthenticationNeeds {
   readonly rateLimits: RateLimits;
   readonly ring: KeyRing;
   readonly sessions: Sessions;
+  readonly personChecks: PersonChecks;
   /** Absent where no service account has a rule. */
   readonly serviceAccounts: ServiceAccounts | undefined;
 }
@@ -41,7 +43,7 @@ export const authenticate =
     const opened = openedBySessionKey(needs.agents, route, request);
     if (opened === undefined) {
       const principal =
-        (await personOf(needs.sessions, request)) ??
+        (await personOf(needs, request, response)) ??
         (await programOf(needs.serviceAccounts, request)) ??
         principalOf(needs, request);
       needs.keyUse.seen(principal.keyName);
@@ -77,10 +79,15 @@ function openedBySessionKey(
 }
 
 /** The principal of the session cookie, for a request without an API key or session key. */
-async function personOf(sessions: Sessions, request: Request): Promise<Principal | undefined> {
+async function personOf(
+  { sessions, personChecks }: AuthenticationNeeds,
+  request: Request,
+  response: Response,
+): Promise<Principal | undefined> {
   const { cookie, authorization, 'x-session-api-key': key } = request.headers;
   if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;
   await sessions.seen(request);
+  await personChecks.check(request, response);
   return sessions.principalOf(request);
 }
 

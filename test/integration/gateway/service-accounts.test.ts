@@ -20,6 +20,9 @@ let signer: PrivateKey;
 let signerId = 'one';
 let keys: JWK[] = [];
 let reads = 0;
+/** The answer of the API server about a token. */
+let review: (token: string, audience: string) => Promise<string | undefined> = () =>
+  Promise.reject(new Error('no test has asked for a review'));
 let signIn: Required<
   Pick<NonNullable<GatewayOptions['signIn']>, 'issuers' | 'requireActivePerson'>
 > & {
@@ -53,6 +56,7 @@ beforeAll(async () => {
     serviceAccounts: {
       settings: {
         audience,
+        tokenReview: false,
         rules: [
           rule('runner', {}),
           rule('reader', { scopes: ['read'] }),
@@ -60,6 +64,7 @@ beforeAll(async () => {
         ],
       },
       readKeys,
+      review: (token, forAudience) => review(token, forAudience),
     },
   };
   gateway = await TestGateway.start({ clock, signIn });
