@@ -36,7 +36,8 @@ function celValueOf(value: unknown): unknown {
 /** The first line of a message; the other lines show the expression. */
 function reasonOf(error: unknown): string {
   // An error of the time limit is none of this realm.
-  const message = typeof error === 'object' && error !== null && 'message' in error ? error.message : '';
+  const message =
+    typeof error === 'object' && error !== null && 'message' in error ? error.message : '';
   return String(message).split('\n', 1).join('').slice(0, 200);
 }
 

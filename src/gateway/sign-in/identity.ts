@@ -85,11 +85,7 @@ const trustedClaim = (
     : claimAt(claims, path);
 
 /** Whether the claim is the value, or has it as an item. No part of a text ever matches. */
-function matches(
-  claims: Claims,
-  { claim, value }: ClaimTest,
-  settings: IssuerSettings,
-): boolean {
+function matches(claims: Claims, { claim, value }: ClaimTest, settings: IssuerSettings): boolean {
   const found = trustedClaim(claims, claim, settings);
   return Array.isArray(found)
     ? found.some((item) => textOf(item) === value)
