@@ -86,6 +86,13 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   ],
 };
 
+/** A further right of the gateway that asks about the tokens of service accounts. */
+export const tokenReviewRule: Rule = {
+  group: 'authentication.k8s.io',
+  resources: ['tokenreviews'],
+  verbs: ['create'],
+};
+
 /** A right to create `resource`, which `helm install` needs. */
 interface InstallRight {
   readonly group: string;
@@ -200,7 +207,7 @@ const namedAnyway =
   };
 
 async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
-  const { client, namespace, accounts } = scene;
+  const { client, namespace, accounts, reviewsTokens } = scene;
   const notTried: string[] = [];
   const rights: AccountRight[] = [];
   await Promise.all(
@@ -219,7 +226,11 @@ async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
         `system:serviceaccounts:${inNamespace}`,
         'system:authenticated',
       ];
-      const questions = accountRules[component].flatMap((rule) =>
+      const rules =
+        component === 'gateway' && reviewsTokens
+          ? [...accountRules.gateway, tokenReviewRule]
+          : accountRules[component];
+      const questions = rules.flatMap((rule) =>
         rule.resources.flatMap((resource) =>
           rule.verbs.map((verb) => ({ ...rule, resource, verb })),
         ),

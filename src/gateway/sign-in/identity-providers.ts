@@ -230,9 +230,7 @@ export class IdentityProviders {
   ): Promise<Claims | undefined> {
     if (configuration.serverMetadata().introspection_endpoint === undefined)
       throw new IssuerFailed('the identity provider has no introspection_endpoint');
-    const answer = await oidc.tokenIntrospection(configuration, token, {
-      token_type_hint: 'access_token',
-    });
+    const answer = await oidc.tokenIntrospection(configuration, token);
     if (!answer.active) return undefined;
     if (answer.sub !== undefined && answer.sub !== subject)
       throw new IssuerFailed('the access token is that of another subject');

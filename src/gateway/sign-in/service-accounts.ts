@@ -44,8 +44,8 @@ export interface ServiceAccountsOptions {
   /** Reads the keys from the API server, with the token of the gateway's own service account. */
   readonly readKeys: () => Promise<ClusterKeys>;
   /**
-   * Asks the API server (TokenReview) about a token for this audience. Returns the name of its user;
-   * undefined for a token that the API server does not accept, such as one of a deleted Pod.
+   * Asks the API server (TokenReview) about a token for this audience. Returns the name of its
+   * user; undefined for a token that the API server refuses, such as one of a deleted Pod.
    */
   readonly review: (token: string, audience: string) => Promise<string | undefined>;
   readonly client: Pick<KubeClient, 'create' | 'delete'>;
@@ -168,7 +168,7 @@ export class ServiceAccounts {
     }
   }
 
-  /** Only tokens whose signature holds are reviewed, so that no other text reaches the API server. */
+  /** Only tokens whose signature holds are reviewed: no other text reaches the API server. */
   async #review(token: string, verified: Verified): Promise<Verified | 'refused' | 'unavailable'> {
     const { settings, review, logger } = this.#options;
     const { audience, tokenReview } = settings;
