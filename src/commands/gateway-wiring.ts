@@ -105,7 +105,7 @@ async function reviewOf(
  */
 export function signInOf(
   config: GatewayConfig | UpConfig,
-  { outward }: OutwardRuntime,
+  { outward }: Pick<OutwardRuntime, 'outward'>,
   transport?: Pick<Transport, 'call'>,
 ) {
   const { issuers, serviceAccounts: settings } = readSignIn(config);
