@@ -12,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const audience = 'conversation-operator';
 const username = 'system:serviceaccount:ci:runner';
 
-/** What the gateway asks about a token, and what it makes of the answer. */
+/** The requests of the gateway about a token, and its result for this answer. */
 async function reviewed(status: object) {
   const file = join(folder, 'sign-in.yaml');
   writeFileSync(
