@@ -52,6 +52,7 @@ export function evaluateClaimExpressions(
   expressions: readonly ClaimExpression[],
   claims: Readonly<Record<string, unknown>>,
 ): readonly Answer[] {
+  if (expressions.length === 0) return [];
   const answers: Answer[] = [];
   const failAll = (failure: string) =>
     expressions.map((_expression, index): Answer => answers[index] ?? { failure });
