@@ -8,11 +8,13 @@ import { routesOfSettings } from './settings/settings.ts';
 import { historyRoutes } from './history/routes.ts';
 import type { Route } from './http/route.ts';
 import { openApiRoutes } from './pages/docs.ts';
-import { appRoutes } from './pages/app.ts';
+import { appRoutes, sharedPageRoute } from './pages/app.ts';
 import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { deviceRoutes } from './sign-in/device-routes.ts';
 import { signInRoutes } from './sign-in/routes.ts';
+import { sharedRoutes } from './sharing/shared-reads.ts';
+import { shareRoutes } from './sharing/share-routes.ts';
 import { streamRoute } from './stream/live-stream.ts';
 import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
@@ -39,6 +41,8 @@ export function routesOf(
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),
     interruptRoute(services),
+    ...shareRoutes(services),
+    ...sharedRoutes(services),
     ...routesOfSandboxes(services),
     ...accountRoutes,
     ...keyRoutes(services),
@@ -60,6 +64,7 @@ export function routesOf(
       hasUi: services.ui.files !== undefined,
       isSignedIn: services.ui.isSignedIn,
     }),
+    sharedPageRoute({ files: services.webFiles, isSignedIn: services.ui.isSignedIn }),
     ...healthRoutes(health),
   ];
   return [

@@ -1,5 +1,6 @@
 import { render } from 'preact';
 import { App } from './components/app.tsx';
+import { Part } from './components/part-of-page.tsx';
 import { listenToKeys } from './keyboard.ts';
 import { allowParts } from './part.ts';
 import { PageContext, PageState } from './page-state.ts';
@@ -28,16 +29,26 @@ function showNumber(page: PageState): void {
 const root = document.getElementById('app');
 if (root === null) throw new Error('The document has no element "app"');
 allowParts(JSON.parse(root.dataset['parts'] ?? '{}') as Parameters<typeof allowParts>[0]);
+/** Whether this is the page of a shared conversation, which reads nothing else. */
+const isShared = 'shared' in root.dataset;
 const page = new PageState({ hasUi: 'hasUi' in root.dataset });
 render(
   <PageContext.Provider value={page}>
-    <App path={location.pathname} />
+    {isShared ? (
+      <Part name="shared">
+        {({ SharedPage }) => <SharedPage isSignedIn={'signedIn' in root.dataset} />}
+      </Part>
+    ) : (
+      <App path={location.pathname} />
+    )}
   </PageContext.Provider>,
   root,
 );
-showNumber(page);
-listenToKeys(page);
-page.stream.open();
+if (!isShared) {
+  showNumber(page);
+  listenToKeys(page);
+  page.stream.open();
+}
 setInterval(() => {
   if (document.visibilityState === 'visible') page.now.value = serviceTime();
 }, 1000);

@@ -116,6 +116,15 @@ function ownerOf(claims: Claims, settings: IssuerSettings, issuers: readonly str
   return owner;
 }
 
+/** Name of the group of everybody whom a rule matches. */
+const groupNameOf = ({ name }: Pick<IssuerSettings, 'name'>, { value }: IdentityRule): string =>
+  `${name}:${value}`;
+
+/** Every group that the settings know. */
+export const groupsIn = (issuers: readonly IssuerSettings[]): readonly string[] => [
+  ...new Set(issuers.flatMap((issuer) => issuer.rules.map((rule) => groupNameOf(issuer, rule)))),
+];
+
 const ranks = ['viewer', 'user', 'admin'] as const;
 const maxName = 200;
 
@@ -147,6 +156,12 @@ export function identityOf(
     role: role === 'admin' ? 'admin' : 'user',
     ...(role === 'viewer' ? { scopes: ['read'] } : {}),
     ...(templates === undefined ? {} : { templates }),
-    person: { issuer, subject: claims.sub, name, recheckSeconds },
+    person: {
+      issuer,
+      subject: claims.sub,
+      name,
+      groups: [...new Set(matching.map((rule) => groupNameOf(settings, rule)))].sort(),
+      recheckSeconds,
+    },
   };
 }

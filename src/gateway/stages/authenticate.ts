@@ -4,7 +4,8 @@ import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
 import {
   type KeyRing,
-  authenticate as authenticateKey,
+  authenticate as authenticateHeaders,
+  authenticateKey,
   type KeyChain,
   keysOf,
   requireScope,
@@ -40,10 +41,7 @@ export const authenticate =
     if (!needs.isSynced()) throw unavailable();
     const opened = openedBySessionKey(needs.agents, route, request);
     if (opened === undefined) {
-      const principal =
-        (await personOf(needs.sessions, request)) ??
-        (await programOf(needs.serviceAccounts, request)) ??
-        principalOf(needs, request);
+      const principal = (await signedIn(needs, request)) ?? principalOf(needs, request);
       needs.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
@@ -76,6 +74,29 @@ function openedBySessionKey(
     : undefined;
 }
 
+/** The principal of a session or of a service account. Undefined: neither, or not valid. */
+const signedIn = async (
+  { sessions, serviceAccounts }: Pick<AuthenticationNeeds, 'sessions' | 'serviceAccounts'>,
+  request: Request,
+): Promise<Principal | undefined> =>
+  (await personOf(sessions, request)) ?? (await programOf(serviceAccounts, request));
+
+export type ReaderNeeds = Pick<AuthenticationNeeds, 'sessions' | 'serviceAccounts' | 'ring'>;
+
+/** The principal of a request that needs none. Undefined: the request has no valid credential. */
+export async function principalIfAny(
+  needs: ReaderNeeds,
+  request: Request,
+): Promise<Principal | undefined> {
+  const principal = await signedIn(needs, request);
+  if (principal !== undefined) return principal;
+  for (const key of keysOf(request.headers)) {
+    const found = authenticateKey(needs.ring, key);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** The principal of the session cookie, for a request without an API key or session key. */
 async function personOf(sessions: Sessions, request: Request): Promise<Principal | undefined> {
   const { cookie, authorization, 'x-session-api-key': key } = request.headers;
@@ -103,7 +124,7 @@ function principalOf(
   request: Request,
 ): Principal {
   try {
-    return authenticateKey(ring, request.headers);
+    return authenticateHeaders(ring, request.headers);
   } catch (error) {
     rateLimits.failedKey(proxies.clientAddress(request));
     throw error;

@@ -12,6 +12,7 @@ import type * as operate from '../parts/operate.tsx';
 import type * as sandboxes from '../parts/sandboxes.tsx';
 import type * as search from '../parts/search.tsx';
 import type * as selection from '../parts/selection.tsx';
+import type * as shared from '../parts/shared.tsx';
 import { RetryProblem, Skeleton } from './loading.tsx';
 
 interface Parts {
@@ -24,6 +25,7 @@ interface Parts {
   readonly sandboxes: typeof sandboxes;
   readonly search: typeof search;
   readonly selection: typeof selection;
+  readonly shared: typeof shared;
 }
 
 interface PartProps<Name extends keyof Parts> {
