@@ -13,8 +13,7 @@ import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { deviceRoutes } from './sign-in/device-routes.ts';
 import { signInRoutes } from './sign-in/routes.ts';
-import { sharedRoutes } from './sharing/shared-reads.ts';
-import { shareRoutes } from './sharing/share-routes.ts';
+import { routesOfSharing } from './sharing/routes.ts';
 import { streamRoute } from './stream/live-stream.ts';
 import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
@@ -41,8 +40,7 @@ export function routesOf(
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),
     interruptRoute(services),
-    ...shareRoutes(services),
-    ...sharedRoutes(services),
+    ...routesOfSharing(services),
     ...routesOfSandboxes(services),
     ...accountRoutes,
     ...keyRoutes(services),

@@ -177,25 +177,34 @@ export function SharedPage({ isSignedIn }: { readonly isSignedIn: boolean }) {
     };
   }, [reading]);
   const again = () => void reading.run();
-  if (isEnded.value)
-    return <Ended wasOpen={row.value !== undefined} isSignedIn={isSignedIn} token={token} />;
-  if (row.value !== undefined && shared.value !== undefined)
-    return (
-      <Present
-        row={row.value}
-        history={history}
-        shared={shared.value}
-        problem={problem.value}
-        onRetry={again}
-      />
-    );
   return (
-    <main class="conversation-page">
-      {problem.value === undefined ? (
-        <Skeleton lines={6}>Loading…</Skeleton>
-      ) : (
-        <RetryProblem text={problem.value} onRetry={again} />
+    <>
+      <header>
+        <div class="bar-content">
+          <span class="home">Shared conversation</span>
+        </div>
+      </header>
+      {isEnded.value && (
+        <Ended wasOpen={row.value !== undefined} isSignedIn={isSignedIn} token={token} />
       )}
-    </main>
+      {!isEnded.value && row.value !== undefined && shared.value !== undefined && (
+        <Present
+          row={row.value}
+          history={history}
+          shared={shared.value}
+          problem={problem.value}
+          onRetry={again}
+        />
+      )}
+      {!isEnded.value && row.value === undefined && (
+        <main class="conversation-page">
+          {problem.value === undefined ? (
+            <Skeleton lines={6}>Loading…</Skeleton>
+          ) : (
+            <RetryProblem text={problem.value} onRetry={again} />
+          )}
+        </main>
+      )}
+    </>
   );
 }

@@ -26,6 +26,7 @@ import {
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { ownerSettings } from '../../../src/resources/owner-settings.ts';
+import { shareNameOf, shares } from '../../../src/resources/share.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
@@ -399,6 +400,23 @@ export class TwoOwners {
     });
   }
 
+  /** Stores a share of a conversation of bob. */
+  async addShare(name: string, sha256: string): Promise<void> {
+    const { uid } = (await this.client.get(conversations, namespace, name)).metadata;
+    await this.client.create(shares, {
+      apiVersion,
+      kind: shares.kind,
+      metadata: { namespace, name: shareNameOf(sha256) },
+      spec: {
+        owner: 'bob',
+        conversation: { name, uid },
+        subject: { kind: 'Link' },
+        sha256,
+        createdBy: 'key-of-bob',
+      },
+    });
+  }
+
   /** All stored objects, of every kind. */
   async cluster(): Promise<readonly KubeObject[]> {
     const kinds = [
@@ -408,6 +426,7 @@ export class TwoOwners {
       conversationQuotas,
       apiKeys,
       ownerSettings,
+      shares,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     // The gateway stores from time to time when a key was last used, and the callers compare what
