@@ -15,7 +15,6 @@ import { deviceRoutes } from './sign-in/device-routes.ts';
 import { signInRoutes } from './sign-in/routes.ts';
 import { routesOfSharing } from './sharing/routes.ts';
 import { streamRoute } from './stream/live-stream.ts';
-import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
 import { approvalRoutes } from './approvals/approvals.ts';
 import { gitRoutes } from './git/directory.ts';
@@ -28,7 +27,7 @@ import { webUiRoutes } from './web-ui/routes.ts';
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
 export function routesOf(
   services: Services,
-  { health, live }: { readonly health: HealthOptions; readonly live: LiveState },
+  { health, live }: { readonly health: HealthOptions; readonly live: Parameters<typeof streamRoute>[1] },
 ): readonly Route[] {
   const search = new ConversationSearch();
   const documented = [

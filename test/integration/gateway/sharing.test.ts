@@ -345,6 +345,20 @@ describe('a shared conversation', () => {
     expect((await gateway.send('DELETE', path(`/${shareId}`), { key: bob })).status).toBe(404);
   });
 
+  it('is revoked with its own conversation alone', async () => {
+    const { id: shareId, token } = await share();
+    const other = newUuid(Date.now());
+    await gateway.addConversation(other, { spec: { owner: 'bob' }, status: started });
+    const ofBob = `/api/v1/app-conversations/${other}/shares/${shareId}`;
+    expect((await gateway.send('DELETE', ofBob, { key: gateway.bob })).status).toBe(404);
+    const mine = newUuid(Date.now());
+    await gateway.addConversation(mine, { status: started });
+    const ofOther = `/api/v1/app-conversations/${mine}/shares/${shareId}`;
+    expect((await gateway.send('DELETE', ofOther)).status).toBe(404);
+    time.pass(2_000);
+    expect(await open(token)).toBe(200);
+  });
+
   it('has at most 20 shares, and says so', async () => {
     for (let index = 0; index < 20; index++) await share();
     expect(await gateway.post(path(), { subject: { kind: 'link' } })).toMatchObject({
