@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints "visible" if a path is in a folder after all symbolic links, is not in a folder .git, and is
-# not ignored by git. A path that does not exist counts as its nearest folder that does. The
+# Prints "visible" if a path is in a folder after all symbolic links, is not in a folder .git, and
+# is not ignored by git. A path that does not exist counts as its nearest folder that does. The
 # repository is not trusted, and git runs no program of it.
 #
 # arguments: FOLDER PATH, absolute and without "." and ".."

@@ -27,7 +27,10 @@ import { webUiRoutes } from './web-ui/routes.ts';
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
 export function routesOf(
   services: Services,
-  { health, live }: { readonly health: HealthOptions; readonly live: Parameters<typeof streamRoute>[1] },
+  {
+    health,
+    live,
+  }: { readonly health: HealthOptions; readonly live: Parameters<typeof streamRoute>[1] },
 ): readonly Route[] {
   const search = new ConversationSearch();
   const documented = [

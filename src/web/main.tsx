@@ -1,8 +1,9 @@
-import { render } from 'preact';
+import { render, type ComponentChildren } from 'preact';
 import { App } from './components/app.tsx';
-import { Part } from './components/part-of-page.tsx';
 import { listenToKeys } from './keyboard.ts';
-import { allowParts } from './part.ts';
+import { allowParts, partOf } from './part.ts';
+import type * as shared from './parts/shared.tsx';
+import { messageOf } from './api.ts';
 import { PageContext, PageState } from './page-state.ts';
 import { serviceTime } from './times.ts';
 import { effect } from '@preact/signals';
@@ -32,19 +33,19 @@ allowParts(JSON.parse(root.dataset['parts'] ?? '{}') as Parameters<typeof allowP
 /** Whether this is the page of a shared conversation, which reads nothing else. */
 const isShared = 'shared' in root.dataset;
 const page = new PageState({ hasUi: 'hasUi' in root.dataset });
-render(
-  <PageContext.Provider value={page}>
-    {isShared ? (
-      <Part name="shared">
-        {({ SharedPage }) => <SharedPage isSignedIn={'signedIn' in root.dataset} />}
-      </Part>
-    ) : (
-      <App path={location.pathname} />
-    )}
-  </PageContext.Provider>,
-  root,
-);
-if (!isShared) {
+const show = (content: ComponentChildren) =>
+  render(<PageContext.Provider value={page}>{content}</PageContext.Provider>, root);
+if (isShared) {
+  const isSignedIn = 'signedIn' in root.dataset;
+  partOf('shared').then(
+    (part) => {
+      const { SharedPage } = part as typeof shared;
+      show(<SharedPage isSignedIn={isSignedIn} />);
+    },
+    (error: unknown) => show(<p class="problem">{messageOf(error)}</p>),
+  );
+} else {
+  show(<App path={location.pathname} />);
   showNumber(page);
   listenToKeys(page);
   page.stream.open();

@@ -121,7 +121,7 @@ const pools = {
   },
   /**
    * Reads of shared conversations. They also take permits of the pools of events and archives, and
-   * these limits leave the larger part of those to the owner. `perSandbox` is that of a conversation.
+   * these limits leave the larger part of those to the owner. `perSandbox` limits a conversation.
    */
   sharedReads: {
     what: 'reads of shared conversations',
@@ -129,7 +129,7 @@ const pools = {
     perOwner: 4,
     perSandbox: 2,
     codes: { owner: 'overloaded', sandbox: 'overloaded' },
-    queue: queue(5_000, 256, 32),
+    queue: queue(2_000, 256, 32),
   },
   // Limits on reads of archives
   historyReads: {

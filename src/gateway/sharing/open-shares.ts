@@ -19,8 +19,8 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { principalIfAny, type ReaderNeeds } from '../stages/authenticate.ts';
 
 /**
- * Maximum age of a read of a Share. Together with the wait of a read for its permit (`sharedReads`),
- * this bounds how long a revoked share opens.
+ * Maximum age of a read of a Share. Together with the wait of a read for its permit
+ * (`sharedReads`), this age bounds how long a revoked share opens.
  */
 const confirmedMs = 2_000;
 /** Maximum tokens in memory; the API server is asked again about a forgotten one. */
@@ -81,9 +81,9 @@ const expiryOf = ({ expirationTime }: ShareSpec): number =>
   expirationTime === undefined ? Infinity : Date.parse(expirationTime) || 0;
 
 /**
- * Opens shares by the token in their link. The API server confirms each Share at least every 2 s, so
- * that a revocation counts on every replica, also where a watch is silent, and a gateway that does
- * not reach the API server opens nothing. Every reason not to open a share has the same answer.
+ * Opens shares by the token in their link. The API server confirms each Share at least every 2 s,
+ * so that a revocation counts on every replica, also where a watch is silent. A gateway that does
+ * not reach the API server opens nothing. All reasons not to open a share have the same answer.
  */
 export class OpenShares {
   readonly #needs: OpenSharesNeeds;
@@ -185,8 +185,10 @@ export class OpenShares {
     this.#answers.set(sha256, answer);
     share.then(
       (read) => (answer.isFound = read !== undefined),
-      // The next request asks again.
-      () => (answer.atMs = -Infinity),
+      () => {
+        // The next request asks again.
+        answer.atMs = -Infinity;
+      },
     );
     return share;
   }

@@ -22,8 +22,8 @@ export const expiresAt = ({ expirationTime }: ShareSpec): string | null =>
   expirationTime === undefined ? null : wireTime(Date.parse(expirationTime) || 0);
 
 /**
- * The record of a shared conversation: fields about the work. It has no field of an agent's access,
- * of other conversations, of questions, or of the owner's settings and costs.
+ * The record of a shared conversation: fields about the work. The record has no field of an
+ * agent's access, of other conversations, of questions, or of the owner's settings and costs.
  */
 export const sharedConversationSchema = conversationSchema
   .pick({
@@ -103,8 +103,8 @@ function isShown(event: AgentEvent): boolean {
 }
 
 /**
- * An event as readers of a share see it. System prompts, settings and unknown events are replaced by
- * an event of the same id and kind that says `withheld`, so that pages and counts stay the same.
+ * An event as readers of a share see it. System prompts, settings and unknown events are replaced
+ * by an event of the same id and kind that says `withheld`, so that pages and counts stay the same.
  */
 export function sharedEvent(event: unknown): unknown {
   if (!isEvent(event)) return { withheld: true };

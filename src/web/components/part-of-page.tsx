@@ -12,7 +12,6 @@ import type * as operate from '../parts/operate.tsx';
 import type * as sandboxes from '../parts/sandboxes.tsx';
 import type * as search from '../parts/search.tsx';
 import type * as selection from '../parts/selection.tsx';
-import type * as shared from '../parts/shared.tsx';
 import { RetryProblem, Skeleton } from './loading.tsx';
 
 interface Parts {
@@ -25,7 +24,6 @@ interface Parts {
   readonly sandboxes: typeof sandboxes;
   readonly search: typeof search;
   readonly selection: typeof selection;
-  readonly shared: typeof shared;
 }
 
 interface PartProps<Name extends keyof Parts> {

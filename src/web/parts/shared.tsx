@@ -132,7 +132,7 @@ function Present({ row, history, shared, problem, onRetry }: PresentProps) {
   );
 }
 
-/** The page of a conversation that its owner shares by a link. It calls only the reads of the link. */
+/** The page of a conversation that a link shares, which calls only the reads of the link. */
 export function SharedPage({ isSignedIn }: { readonly isSignedIn: boolean }) {
   const { token, paths } = useMemo(() => addressOf(location.pathname), []);
   const history = useMemo(() => new History(paths), [paths]);

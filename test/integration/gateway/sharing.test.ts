@@ -566,7 +566,7 @@ describe('a shared conversation', () => {
         message: 'Paused for the conversation of-another.',
         type: 'Normal',
         firstTimestamp: '2026-01-01T00:00:00Z',
-      } as never);
+      });
       const { token } = await share();
       const { json, text } = await read(token, 'timeline');
       expect(json).toEqual(
