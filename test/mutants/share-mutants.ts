@@ -70,8 +70,8 @@ export const shareMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'readers of a share see names of other conversations': {
     ...record,
-    from: '          message: detailsWithheld,',
-    to: '',
+    from: "entry.kind === 'stage' || entry.kind === 'step'",
+    to: 'true',
     name: 'shows the life without other conversations',
   },
   'readers of a share read every file of the sandbox': {

@@ -135,17 +135,6 @@ export class OpenShares {
     return { share, conversation };
   }
 
-  /** Whether the link with this token opens its share for the request. Throws as `open` does. */
-  async opens(token: string, request: Request): Promise<boolean> {
-    try {
-      await this.open(token, request);
-      return true;
-    } catch (error) {
-      if (error instanceof ProblemError && error.code === 'not-found') return false;
-      throw error;
-    }
-  }
-
   /** Writes the audit lines of the openings that have none yet. */
   close(): void {
     this.#lines.close();

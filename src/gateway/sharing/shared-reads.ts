@@ -94,7 +94,7 @@ export function sharedRoutes(needs: SharedReadsNeeds): readonly Route[] {
         'too-many-attempts',
         'overloaded',
         'unavailable',
-        ...(definition.query === undefined ? [] : (['invalid-request'] as const)),
+        'invalid-request',
         ...(definition.problems ?? []),
       ],
       handle: async ({ request, response, query }) => {

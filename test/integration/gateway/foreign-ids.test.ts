@@ -354,7 +354,7 @@ describe("another owner's ids show nothing and change nothing", () => {
   )('while they are of use to bob himself: %s', async (label, place) => {
     const id = uuidOf(`bob/own/${label}`);
     await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
-    if (label.startsWith('revokeShare')) await world.addShare(id, shareDigest);
+    if (label.startsWith('revokeShare')) await world.addShare('bob', id, shareDigest);
     const value =
       kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
     const got = await sent(requestOf(place.operation, world.keys.bob, place, value));

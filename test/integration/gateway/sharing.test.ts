@@ -345,6 +345,30 @@ describe('a shared conversation', () => {
     expect((await gateway.send('DELETE', path(`/${shareId}`), { key: bob })).status).toBe(404);
   });
 
+  it('has several links, each of which ends by itself', async () => {
+    const [one, other] = [await share(), await share()];
+    await gateway.send('DELETE', path(`/${one.id}`));
+    time.pass(2_000);
+    expect([await open(one.token), await open(other.token)]).toEqual([404, 200]);
+  });
+
+  it('stays shared after the sign-out of the session that shared it, as long as its key is valid', async () => {
+    const cookie = await sessionCookie(gateway.url, gateway.alice);
+    const headers = { cookie, origin: gateway.url, 'sec-fetch-site': 'same-origin' };
+    const body = { subject: { kind: 'link' } };
+    const { json } = await gateway.post(path(), body, { key: null, headers });
+    const { url } = json as Created;
+    const token = url.slice(url.lastIndexOf('/') + 1);
+    await gateway.send('POST', '/logout', { key: null, headers });
+    expect((await gateway.get(path(), { key: null, headers: { cookie } })).status).toBe(401);
+    expect(await open(token)).toBe(200);
+    const [key] = gateway.caches.apiKeys.store
+      .list()
+      .filter(({ spec }) => spec.owner === 'alice' && spec.signIn === undefined);
+    await gateway.client.delete(apiKeys, namespace, key?.metadata.name ?? '');
+    await eventually('the end', async () => (await open(token)) === 404, 5_000);
+  });
+
   it('is revoked with its own conversation alone', async () => {
     const { id: shareId, token } = await share();
     const other = newUuid(Date.now());

@@ -1,3 +1,4 @@
+import { found } from '@conversation-operator/kube/errors';
 import type { PullRequests } from '../../../src/gateway/pull-requests/pull-requests.ts';
 import { once } from 'node:events';
 import {
@@ -322,6 +323,7 @@ export class TwoOwners {
       ...ready,
       sandboxName: `sbx-${id}`,
       sandboxUID,
+      workingDir: '/workspace/project',
       approval: openApproval,
     });
   }
@@ -400,19 +402,22 @@ export class TwoOwners {
     });
   }
 
-  /** Stores a share of a conversation of bob. */
-  async addShare(name: string, sha256: string): Promise<void> {
+  /** Stores a share of a conversation, unless there is one with this digest. */
+  async addShare(owner: Owner, name: string, sha256: string): Promise<void> {
+    const known = await found(this.client.get(shares, namespace, shareNameOf(sha256)));
+    if (known?.spec.conversation.name === name) return;
+    if (known !== undefined) await this.client.delete(shares, namespace, known.metadata.name);
     const { uid } = (await this.client.get(conversations, namespace, name)).metadata;
     await this.client.create(shares, {
       apiVersion,
       kind: shares.kind,
       metadata: { namespace, name: shareNameOf(sha256) },
       spec: {
-        owner: 'bob',
+        owner,
         conversation: { name, uid },
         subject: { kind: 'Link' },
         sha256,
-        createdBy: 'key-of-bob',
+        createdBy: 'a-key',
       },
     });
   }
