@@ -21,6 +21,7 @@ import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { createSignIn } from './sign-in/create-sign-in.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
+import { createSharing } from './sharing/create-sharing.ts';
 
 /** Host for URLs: 127.0.0.1 in place of a wildcard address, to which no browser connects. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
@@ -108,6 +109,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     sandboxSources: () => agents.addressing.sources(),
     isSignedIn: (request) => signIn.sessions.holderOf(request) !== undefined,
   });
+  const isSynced = () =>
+    Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced);
   return {
     client,
     namespace,
@@ -142,8 +145,17 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     caches,
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,
-    isSynced: () =>
-      Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
+    isSynced,
+    ...createSharing(options, {
+      ...signIn,
+      client,
+      ring,
+      lookup,
+      proxies,
+      rateLimits,
+      audit,
+      isSynced,
+    }),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
@@ -155,6 +167,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       bodies: pool('bodyBytes'),
       startStreams: pool('startStreams'),
       liveStreams: pool('liveStreams'),
+      sharedReads: pool('sharedReads'),
       snapshots: pool('snapshots'),
       downloads: pool('downloads'),
       textSearches: pool('textSearches'),

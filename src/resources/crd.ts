@@ -5,6 +5,7 @@ import { conversationQuotaDefinition } from './conversation-quota.ts';
 import { ageColumn, group, version, type CustomResourceDefinition } from './group.ts';
 import { ownerSettingsDefinition } from './owner-settings.ts';
 import { sandboxDefinition } from './sandbox.ts';
+import { shareDefinition } from './share.ts';
 import { sandboxPoolDefinition } from './sandbox-pool.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
 import { jsonSchemaOf } from './schema.ts';
@@ -18,6 +19,7 @@ export const definitions: readonly CustomResourceDefinition[] = [
   conversationQuotaDefinition,
   apiKeyDefinition,
   ownerSettingsDefinition,
+  shareDefinition,
 ];
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

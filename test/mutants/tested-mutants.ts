@@ -6,6 +6,7 @@ import { gitMutants } from './git-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
+import { shareMutants } from './share-mutants.ts';
 import { signInMutants } from './sign-in-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 
@@ -19,5 +20,6 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   nodeMutants,
   ownerMutants,
   pageMutants,
+  shareMutants,
   signInMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

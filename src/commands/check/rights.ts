@@ -75,6 +75,7 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   gateway: [
     ours(['conversations', 'sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     ours(['ownersettings'], ['get', 'list', 'watch', 'create', 'patch']),
+    ours(['shares'], ['get', 'list', 'create', 'delete']),
     ours(['sandboxtemplates'], ['get', 'list', 'watch']),
     ours(['conversationquotas', 'sandboxpools'], ['list', 'watch']),
     ours(['apikeys'], ['get', 'list', 'watch', 'create', 'delete', 'issue']),

@@ -20,6 +20,7 @@ export const problems = {
   'secret-exists': { status: 409, title: 'There is such a secret already' },
   'secret-unreadable': { status: 409, title: 'The secret can not be opened' },
   'too-many-keys': { status: 409, title: 'Too many API keys' },
+  'too-many-shares': { status: 409, title: 'Too many shares' },
   'key-depth-exceeded': { status: 409, title: 'Too many API keys that follow from each other' },
   'conversation-id-taken': { status: 409, title: 'The conversation id is in use' },
   'approval-answered': { status: 409, title: 'There is another answer already' },

@@ -11,7 +11,9 @@ export const notFound = (
     | 'page script'
     | 'file'
     | 'approval'
-    | 'secret',
+    | 'secret'
+    | 'share'
+    | 'shared conversation',
 ): ProblemError => new ProblemError('not-found', `There is no such ${what}.`);
 
 export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>

@@ -5,9 +5,14 @@ import { problemSchema } from '../errors/problem-response.ts';
 import { componentSchemas, schemaOf, type JsonSchema, type Examples } from './components.ts';
 import { conversationExamples } from './examples/conversations.ts';
 import { serviceExamples } from './examples/service.ts';
+import { sharingExamples } from './examples/sharing.ts';
 
 /** Examples for every operation. A test validates each one with the schema of its operation. */
-export const examples: Examples = { ...conversationExamples, ...serviceExamples };
+export const examples: Examples = {
+  ...conversationExamples,
+  ...serviceExamples,
+  ...sharingExamples,
+};
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
 const count = (description: string) => ({

@@ -151,6 +151,17 @@ function ownerOf(claims: Claims, settings: IssuerSettings, issuers: readonly str
   return owner;
 }
 
+/** Names of the groups of everybody whom one of the rules matches. An expression names no group. */
+const groupsOf = (
+  { name }: Pick<IssuerSettings, 'name'>,
+  rules: readonly IdentityRule[],
+): readonly string[] => rules.flatMap((rule) => ('when' in rule ? [] : [`${name}:${rule.value}`]));
+
+/** Every group that the settings know. */
+export const groupsIn = (issuers: readonly IssuerSettings[]): readonly string[] => [
+  ...new Set(issuers.flatMap((issuer) => groupsOf(issuer, issuer.rules))),
+];
+
 const ranks = ['viewer', 'user', 'admin'] as const;
 const maxName = 200;
 
@@ -184,6 +195,12 @@ export function identityOf(
     role: role === 'admin' ? 'admin' : 'user',
     ...(role === 'viewer' ? { scopes: ['read'] } : {}),
     ...(templates === undefined ? {} : { templates }),
-    person: { issuer, subject: claims.sub, name, recheckSeconds },
+    person: {
+      issuer,
+      subject: claims.sub,
+      name,
+      groups: [...new Set(groupsOf(settings, matching))].sort(),
+      recheckSeconds,
+    },
   };
 }

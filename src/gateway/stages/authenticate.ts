@@ -5,7 +5,8 @@ import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
 import {
   type KeyRing,
-  authenticate as authenticateKey,
+  authenticate as authenticateHeaders,
+  authenticateKey,
   type KeyChain,
   keysOf,
   requireScope,
@@ -42,10 +43,7 @@ export const authenticate =
     if (!needs.isSynced()) throw unavailable();
     const opened = openedBySessionKey(needs.agents, route, request);
     if (opened === undefined) {
-      const principal =
-        (await personOf(needs, request, response)) ??
-        (await programOf(needs.serviceAccounts, request)) ??
-        principalOf(needs, request);
+      const principal = (await signedIn(needs, request, response)) ?? principalOf(needs, request);
       needs.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
@@ -78,9 +76,35 @@ function openedBySessionKey(
     : undefined;
 }
 
+/** The principal of a session or of a service account. Undefined: neither, or not valid. */
+const signedIn = async (
+  needs: SignInNeeds,
+  request: Request,
+  response: Response,
+): Promise<Principal | undefined> =>
+  (await personOf(needs, request, response)) ?? (await programOf(needs.serviceAccounts, request));
+
+type SignInNeeds = Pick<AuthenticationNeeds, 'sessions' | 'personChecks' | 'serviceAccounts'>;
+export type ReaderNeeds = SignInNeeds & Pick<AuthenticationNeeds, 'ring'>;
+
+/** The principal of a request that needs none. Undefined: the request has no valid credential. */
+export async function principalIfAny(
+  needs: ReaderNeeds,
+  request: Request,
+  response: Response,
+): Promise<Principal | undefined> {
+  const principal = await signedIn(needs, request, response);
+  if (principal !== undefined) return principal;
+  for (const key of keysOf(request.headers)) {
+    const found = authenticateKey(needs.ring, key);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** The principal of the session cookie, for a request without an API key or session key. */
 async function personOf(
-  { sessions, personChecks }: AuthenticationNeeds,
+  { sessions, personChecks }: SignInNeeds,
   request: Request,
   response: Response,
 ): Promise<Principal | undefined> {
@@ -110,7 +134,7 @@ function principalOf(
   request: Request,
 ): Principal {
   try {
-    return authenticateKey(ring, request.headers);
+    return authenticateHeaders(ring, request.headers);
   } catch (error) {
     rateLimits.failedKey(proxies.clientAddress(request));
     throw error;

@@ -67,6 +67,11 @@ const kinds: Readonly<Record<string, Kind>> = {
   'getLive path id': 'conversation',
   'getTimeline path id': 'conversation',
   'getResources path id': 'conversation',
+  'listShares path id': 'conversation',
+  'createShare path id': 'conversation',
+  'revokeShare path id': 'conversation',
+  'revokeShare path share_id': 'own',
+  'searchSharedEvents query page_id': 'own',
   'openPullRequest path id': 'conversation',
   'getApproval path id': 'conversation',
   'getApproval path approval_id': 'own',
@@ -112,6 +117,7 @@ const bodies: Readonly<Record<string, object>> = {
   answerApproval: { decision: 'reject' },
   openPullRequest: { title: 'Fix' },
   createKey: { name: 'Another' },
+  createShare: { subject: { kind: 'link' } },
   startLegacyConversation: { initial_user_msg: 'Hello' },
   passToAgent: {
     host: `https://agents.example/sandboxes/sbx-${uuidOf('bob/running')}/AGENT_SERVER`,
@@ -132,8 +138,13 @@ const parameters: Readonly<Record<string, string>> = {
   approval_id: openApproval.id,
   path: '/workspace/project',
   q: 'hello',
+  token: 'none',
+  share_id: 'share-0123456789abcdef0123456789abcdef01234567',
   file_path: '/workspace/project/README.md',
 };
+
+/** The SHA-256 whose share `parameters` name. */
+const shareDigest = '0123456789abcdef'.repeat(4);
 
 const orders: Readonly<Record<string, string>> = {
   searchConversations: 'conversations/CREATED_AT_DESC',
@@ -343,6 +354,7 @@ describe("another owner's ids show nothing and change nothing", () => {
   )('while they are of use to bob himself: %s', async (label, place) => {
     const id = uuidOf(`bob/own/${label}`);
     await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
+    if (label.startsWith('revokeShare')) await world.addShare('bob', id, shareDigest);
     const value =
       kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
     const got = await sent(requestOf(place.operation, world.keys.bob, place, value));

@@ -313,7 +313,13 @@ const others: readonly string[] = [
   ...['owner', 'secrets', 'secrets[].updatedTime'].map((name) => `ownersettings.spec.${name}`),
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `apikeys.spec.${name}`),
   ...['scopes', 'notBefore', 'templates', 'templates[]'].map((name) => `apikeys.spec.${name}`),
-  ...['issuer', 'subject', 'name'].map((name) => `apikeys.spec.person.${name}`),
+  ...['issuer', 'subject', 'name', 'groups', 'groups[]'].map(
+    (name) => `apikeys.spec.person.${name}`,
+  ),
+  ...['owner', 'conversation.name', 'conversation.uid', 'subject.name', 'createdBy'].map(
+    (name) => `shares.spec.${name}`,
+  ),
+  ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `shares.spec.${name}`),
   ...['userCode', 'program', 'address'].map((name) => `apikeys.spec.device.${name}`),
 ];
 
@@ -327,7 +333,7 @@ function boundedIn(schema: Schema, path: string): readonly string[] {
   ];
 }
 
-it.each(['conversations.spec', 'ownersettings.spec', 'apikeys.spec'])(
+it.each(['conversations.spec', 'ownersettings.spec', 'apikeys.spec', 'shares.spec'])(
   'every bound in %s is reached by a request here, or listed as none of a request',
   (path) => {
     const known = new Set([...rows.map(({ field }) => field), ...others]);

@@ -513,6 +513,7 @@ describe('the chart', () => {
           ConversationQuota: 'conversationquotas',
           ApiKey: 'apikeys',
           OwnerSettings: 'ownersettings',
+          Share: 'shares',
         }[resource.kind as string];
         const { namespace } = resource.metadata;
         await plane.post('/api/v1/namespaces', { metadata: { name: namespace } });

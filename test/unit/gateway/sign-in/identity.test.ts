@@ -134,6 +134,16 @@ describe('the identity of a person', () => {
     expect(identity(claims)).toMatchObject(expected);
   });
 
+  it('has the groups of all rules that match, each once, by the name of its provider', () => {
+    expect(identity({ groups: ['testers', 'x', 'testers', 'developers'] }).person.groups).toEqual([
+      'company:developers',
+      'company:testers',
+    ]);
+    expect(identity({ groups: 'developers' }, { name: 'partner' }).person.groups).toEqual([
+      'partner:developers',
+    ]);
+  });
+
   it('has the templates of the rules that let it start', () => {
     expect(identity({ groups: ['developers', 'visitors'] })).toMatchObject({
       role: 'user',
@@ -159,7 +169,13 @@ describe('the identity of a person', () => {
     expect(identity({ realm_access: { roles: ['admin'] }, name: 'Ann' })).toEqual({
       owner: 'company:u1',
       role: 'admin',
-      person: { issuer: 'company', subject: 'u1', name: 'Ann', recheckSeconds: 900 },
+      person: {
+        issuer: 'company',
+        subject: 'u1',
+        name: 'Ann',
+        groups: ['company:admin'],
+        recheckSeconds: 900,
+      },
     });
   });
 
