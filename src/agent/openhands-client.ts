@@ -268,6 +268,16 @@ export class OpenHandsClient implements AgentClient {
     return lastResult(this.api, endpoint, conversation, options);
   }
 
+  async setSecrets(
+    endpoint: AgentEndpoint,
+    id: string,
+    secrets: readonly AgentSecret[],
+    options?: AgentCallOptions,
+  ) {
+    const details = { body: { secrets: lookupsOf(secrets) }, secrets: secretsOf({ secrets }) };
+    await this.api.post(endpoint, options, `${pathOf(id)}/secrets`, details);
+  }
+
   async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions) {
     const details = { body: { llm: llmOf(llm) }, secrets: secretsOf({ llm }) };
     await this.api.post(endpoint, options, `${pathOf(id)}/switch_llm`, details);
