@@ -13,6 +13,7 @@ import type {
   AgentFailure,
   AgentLlm,
   AgentMcpServer,
+  AgentSecret,
   AgentMetrics,
   AgentUserMessage,
   AgentWebhook,

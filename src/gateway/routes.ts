@@ -18,6 +18,7 @@ import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
 import { approvalRoutes } from './approvals/approvals.ts';
 import { gitRoutes } from './git/directory.ts';
+import { handoverRoutes } from './handovers/handovers.ts';
 import { healthRoutes, type HealthOptions } from './pages/health.ts';
 import { overviewRoutes } from './overview/overview.ts';
 import { pullRequestRoutes } from './pull-requests/routes.ts';
@@ -36,6 +37,7 @@ export function routesOf(
     streamRoute(services, live),
     ...historyRoutes(services),
     ...approvalRoutes(services),
+    ...handoverRoutes(services),
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),
     interruptRoute(services),

@@ -49,11 +49,7 @@ export const handoverSpecSchema = z
   })
   .meta(
     validations(
-      {
-        rule: 'self.from != self.to',
-        message: 'to must be another owner',
-        fieldPath: '.to',
-      },
+      { rule: 'self.from != self.to', message: 'to must be another owner', fieldPath: '.to' },
       {
         rule: '!has(oldSelf.answer) || (has(self.answer) && self.answer == oldSelf.answer)',
         message: 'answer is immutable',

@@ -292,7 +292,10 @@ export function sessionKeyGenerationOf({
  * Text from which all keys of the sandbox derive. A handover changes it, so that neither the old
  * owner nor anything in the sandbox keeps a key or a token that works for the new owner.
  */
-export const keySeedOf = ({ metadata: { uid }, spec }: Pick<Sandbox, 'metadata' | 'spec'>): string =>
+export const keySeedOf = ({
+  metadata: { uid },
+  spec,
+}: Pick<Sandbox, 'metadata' | 'spec'>): string =>
   spec.handovers === undefined || spec.handovers === 0 ? uid : `${uid}/${spec.handovers}`;
 
 /** Label of the warm sandboxes of a pool, and of their pods. The value is `poolLabelValue`. */

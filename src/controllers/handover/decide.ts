@@ -77,9 +77,7 @@ export function decideHandover(observed: ObservedHandover): HandoverStep {
   if (owner !== from) return refuse(observed, HandoverReason.ownerChanged);
   if (answer === undefined) {
     const leftMs = Date.parse(expirationTime) - now;
-    return leftMs > 0
-      ? { kind: 'rest', forMs: leftMs }
-      : refuse(observed, HandoverReason.expired);
+    return leftMs > 0 ? { kind: 'rest', forMs: leftMs } : refuse(observed, HandoverReason.expired);
   }
   if (lock !== undefined && lock.name !== handover.metadata.name)
     return refuse(observed, HandoverReason.anotherHandover);
@@ -91,8 +89,7 @@ function decideStart(observed: ObservedHandover, conversation: CachedConversatio
   const { sandbox, isShared, noRoom } = observed;
   if (startStatusOf(conversation) !== 'READY') return refuse(observed, HandoverReason.notStarted);
   if (sandbox !== undefined && isShared) return refuse(observed, HandoverReason.sandboxShared);
-  if (sandbox?.spec.handover !== undefined)
-    return refuse(observed, HandoverReason.anotherHandover);
+  if (sandbox?.spec.handover !== undefined) return refuse(observed, HandoverReason.anotherHandover);
   if (noRoom !== undefined)
     return { kind: 'refuse', reason: HandoverReason.quotaExceeded, message: noRoom };
   return { kind: 'lock-conversation' };
@@ -104,9 +101,7 @@ function decideMove(observed: ObservedHandover): HandoverStep {
   const { from, to } = handover.spec;
   if (sandbox !== undefined && sandbox.spec.owner !== to) {
     if (sandbox.spec.handover === undefined)
-      return isShared
-        ? refuse(observed, HandoverReason.sandboxShared)
-        : { kind: 'lock-sandbox' };
+      return isShared ? refuse(observed, HandoverReason.sandboxShared) : { kind: 'lock-sandbox' };
     if (!isLocked(observed, sandbox)) return refuse(observed, HandoverReason.anotherHandover);
     return isStopped ? { kind: 'move-sandbox' } : { kind: 'wait-for-pause' };
   }
@@ -118,11 +113,7 @@ function decideMove(observed: ObservedHandover): HandoverStep {
 }
 
 /** Whether the volume claim of the moved sandbox still names the old owner. */
-const isLeft = (
-  claim: PersistentVolumeClaim,
-  sandbox: Sandbox,
-  from: string,
-): boolean => {
+const isLeft = (claim: PersistentVolumeClaim, sandbox: Sandbox, from: string): boolean => {
   const owner = claim.metadata.annotations?.[ownerAnnotation];
   return owner !== sandbox.spec.owner && (owner === from || isOwnedBy(claim, sandbox));
 };

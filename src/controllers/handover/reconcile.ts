@@ -6,7 +6,7 @@ import {
   type PersistentVolumeClaim,
 } from '@conversation-operator/kube/core';
 import { found } from '@conversation-operator/kube/errors';
-import { isOwnedBy } from '@conversation-operator/kube/object';
+import { apiVersionOf, isOwnedBy } from '@conversation-operator/kube/object';
 import type { Totals } from '../../quota/caps.ts';
 import {
   cachedConversation,
@@ -34,17 +34,18 @@ import {
   type CommonNeeds,
   type ControllerSpec,
 } from '../controller-spec.ts';
-import { deleteObject, storedConversation, storedObject } from '../stored-object.ts';
-import { decideHandover, type HandoverStep, type MoveStep, type ObservedHandover } from './decide.ts';
+import { deleteObject, storedObject } from '../stored-object.ts';
+import {
+  decideHandover,
+  type HandoverStep,
+  type MoveStep,
+  type ObservedHandover,
+} from './decide.ts';
 
 export interface HandoverReconcilerOptions extends CommonNeeds {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'handovers'>;
   /** Why a limit on stored objects does not allow an owner this growth; undefined: it does. */
-  readonly noRoomFor: (
-    namespace: string,
-    owner: string,
-    growth: Totals,
-  ) => string | undefined;
+  readonly noRoomFor: (namespace: string, owner: string, growth: Totals) => string | undefined;
 }
 
 /** Maximum delay of a requeue, because the wall clock may be set in the meantime. */
@@ -72,13 +73,13 @@ export class HandoverReconciler {
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     for (let count = 0; count < maxSteps; count++) {
-      const handover = await found(
-        this.#options.client.get(handovers, namespace, name, { signal }),
-      );
-      if (handover === undefined) return this.#release({ namespace, name }, signal);
-      if (handovers.accepts?.(handover) === false) return undefined;
+      const stored = await found(this.#options.client.get(handovers, namespace, name, { signal }));
+      if (stored !== undefined && handovers.accepts?.(stored) === false) return undefined;
+      const handover = stored ?? (await this.#orphaned({ namespace, name }, signal));
+      if (handover === undefined) return undefined;
       const observed = await this.#observe(handover, signal);
       const step = decideHandover(observed);
+      if (stored === undefined && !isMoveStep(step)) return undefined;
       const result = await this.#take(observed, step, signal);
       if (result !== 'again') return result;
     }
@@ -136,7 +137,11 @@ export class HandoverReconciler {
     switch (step) {
       case 'lock-conversation':
         // An answer to the agent that is not recorded yet was the old owner's.
-        return this.#patchConversation(conversation, { spec: { handover: lock, approvals: null } }, signal);
+        return this.#patchConversation(
+          conversation,
+          { spec: { handover: lock, approvals: null } },
+          signal,
+        );
       case 'lock-sandbox':
         // The agent has the old owner's secrets in its memory, so its process has to end.
         return this.#patchSandbox(sandbox, { handover: lock, replicas: 0 }, signal);
@@ -165,34 +170,36 @@ export class HandoverReconciler {
   }
 
   /**
-   * Removes the locks of a Handover that was deleted. A sandbox that has moved takes its
-   * conversation with it, because its new owner had accepted.
+   * A Handover that somebody has deleted, as its locks tell of it: a sandbox that has moved takes
+   * its conversation with it, because its new owner had accepted; any other lock is removed.
    */
-  async #release({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
+  async #orphaned(request: Request, signal: AbortSignal): Promise<Handover | undefined> {
     const { stores, client } = this.#options;
+    const { namespace, name } = request;
     const key = `${namespace}/${name}`;
     const access = { client, signal };
-    const isHeld = ({ spec }: CachedConversation | Sandbox) => spec.handover?.name === name;
     const [cachedSandbox] = stores.sandboxes.byIndex(byHandover, key);
     const [cached] = stores.conversations.byIndex(byHandover, key);
     const sandbox = cachedSandbox && (await storedObject(access, sandboxes, cachedSandbox));
-    const stored = cached && (await storedConversation(access, cached));
-    const conversation = stored && cachedConversation(stored);
-    const held = sandbox !== undefined && isHeld(sandbox) ? sandbox : undefined;
-    if (conversation !== undefined && isHeld(conversation)) {
-      const { to = '' } = held?.spec.handover ?? {};
-      if (held?.spec.owner !== to)
-        await this.#patchConversation(conversation, { spec: { handover: null } }, signal);
-      else if (conversation.status?.approval?.answer === undefined)
-        await this.#patchConversation(conversation, movedTo(to), signal);
-      else {
-        const patch = { status: { approval: { answer: null } } };
-        await this.#patchConversation(conversation, patch, signal, 'status');
-        return { requeueAfterMs: 0 };
-      }
-    }
-    if (held !== undefined) await this.#patchSandbox(held, { handover: null }, signal);
-    return undefined;
+    const named = cached ?? (sandbox && madeForOf(sandbox));
+    const conversation = named && (await storedObject(access, conversations, named));
+    const locked = [sandbox, conversation].find((one) => one?.spec.handover?.name === name);
+    const { to } = locked?.spec.handover ?? {};
+    if (to === undefined) return undefined;
+    const { uid = '', name: of = '' } = conversation?.metadata ?? {};
+    const isMoved = sandbox?.spec.owner === to;
+    return {
+      apiVersion: apiVersionOf(handovers),
+      kind: handovers.kind,
+      metadata: { namespace, name, uid: '', resourceVersion: '', creationTimestamp: '', generation: 0 },
+      spec: {
+        conversation: { name: of, uid },
+        from: conversation?.spec.owner === to ? '' : (conversation?.spec.owner ?? ''),
+        to,
+        expirationTime: '',
+        answer: { value: isMoved ? 'Accepted' : 'Withdrawn', by: to, time: '' },
+      },
+    };
   }
 
   async #observe(handover: Handover, signal: AbortSignal): Promise<Observed> {
@@ -219,7 +226,9 @@ export class HandoverReconciler {
       claim: sandbox && (await this.#claimOf(sandbox, signal)),
       isStopped: isPaused && (await this.#isStopped(sandbox, signal)),
       isShared:
-        conversation !== undefined && sandbox !== undefined && this.#isShared(sandbox, conversation),
+        conversation !== undefined &&
+        sandbox !== undefined &&
+        this.#isShared(sandbox, conversation),
       noRoom:
         conversation?.spec.owner === handover.spec.to
           ? undefined
@@ -260,9 +269,7 @@ export class HandoverReconciler {
     { metadata: { namespace, name } }: Sandbox,
     signal: AbortSignal,
   ): Promise<PersistentVolumeClaim | undefined> {
-    return found(
-      this.#options.client.get(persistentVolumeClaims, namespace, name, { signal }),
-    );
+    return found(this.#options.client.get(persistentVolumeClaims, namespace, name, { signal }));
   }
 
   async #isStopped(sandbox: Sandbox, signal: AbortSignal): Promise<boolean> {
@@ -341,6 +348,16 @@ export class HandoverReconciler {
   }
 }
 
+const isMoveStep = ({ kind }: HandoverStep): boolean =>
+  !['rest', 'delete', 'done', 'refuse', 'wait-for-pause'].includes(kind);
+
+/** The conversation that the sandbox was made for, as its owner references name it. */
+function madeForOf(sandbox: Sandbox) {
+  const reference = madeForReferenceOf(sandbox);
+  const { namespace } = sandbox.metadata;
+  return reference && { metadata: { namespace, name: reference.name, uid: reference.uid } };
+}
+
 /** The secrets of the start were the old owner's, and so were answers that no agent has had. */
 const movedTo = (owner: string) => ({
   metadata: { annotations: { [secretsMacAnnotation]: null } },
@@ -348,9 +365,7 @@ const movedTo = (owner: string) => ({
 });
 
 const lockRequest = ({ metadata, spec }: CachedConversation | Sandbox): readonly Request[] =>
-  spec.handover === undefined
-    ? []
-    : [{ namespace: metadata.namespace, name: spec.handover.name }];
+  spec.handover === undefined ? [] : [{ namespace: metadata.namespace, name: spec.handover.name }];
 
 export function handoverController(
   caches: Pick<WatchedCaches, 'handovers' | 'conversations' | 'sandboxes'>,

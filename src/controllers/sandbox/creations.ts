@@ -5,7 +5,13 @@ import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import { isOwnedBy, type NewObject } from '@conversation-operator/kube/object';
-import { SandboxReason, hasRun, keySeedOf, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  SandboxReason,
+  hasRun,
+  keySeedOf,
+  sandboxes,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import { shouldRun } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim, bindingMs, volumeNameTaken } from './claim.ts';

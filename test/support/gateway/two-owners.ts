@@ -25,6 +25,7 @@ import {
   type ConversationSpec,
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { handovers } from '../../../src/resources/handover.ts';
 import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
@@ -408,6 +409,7 @@ export class TwoOwners {
       conversationQuotas,
       apiKeys,
       ownerSettings,
+      handovers,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     // The gateway stores from time to time when a key was last used, and the callers compare what
@@ -475,5 +477,6 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
     quotas: cache(conversationQuotas),
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
     ownerSettings: cache(ownerSettings),
+    handovers: cache(handovers, gatewayIndexers.handovers),
   };
 }
