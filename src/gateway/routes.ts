@@ -11,8 +11,7 @@ import { openApiRoutes } from './pages/docs.ts';
 import { appRoutes } from './pages/app.ts';
 import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
-import { deviceRoutes } from './sign-in/device-routes.ts';
-import { signInRoutes } from './sign-in/routes.ts';
+import { peopleRoutes } from './sign-in/people-routes.ts';
 import { streamRoute } from './stream/live-stream.ts';
 import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
@@ -54,8 +53,7 @@ export function routesOf(
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
     chatRoute(services.ui),
-    ...signInRoutes(services),
-    ...deviceRoutes(services),
+    ...peopleRoutes(services),
     ...webUiRoutes(services),
     ...appRoutes({
       files: services.webFiles,

@@ -191,7 +191,14 @@ export class HandoverReconciler {
     return {
       apiVersion: apiVersionOf(handovers),
       kind: handovers.kind,
-      metadata: { namespace, name, uid: '', resourceVersion: '', creationTimestamp: '', generation: 0 },
+      metadata: {
+        namespace,
+        name,
+        uid: '',
+        resourceVersion: '',
+        creationTimestamp: '',
+        generation: 0,
+      },
       spec: {
         conversation: { name: of, uid },
         from: conversation?.spec.owner === to ? '' : (conversation?.spec.owner ?? ''),
