@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { undeliveredMessages } from '../../resources/conversation.ts';
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
-import { handoverPhases, phaseOf, type Handover } from '../../resources/handover.ts';
+import { phaseOf, type Handover, type HandoverPhase } from '../../resources/handover.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { pendingApproval } from '../../resources/approval.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
@@ -15,7 +15,7 @@ const wirePhaseOf = {
   Moving: 'moving',
   Done: 'done',
   Refused: 'refused',
-} as const satisfies Record<(typeof handoverPhases)[number], (typeof wirePhases)[number]>;
+} as const satisfies Record<HandoverPhase, (typeof wirePhases)[number]>;
 
 /** What an accepted offer moves, and what it does not, for the people who decide. */
 const effects = {

@@ -7,7 +7,7 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import { Population } from '../../fuzz/population.ts';
 import { answerAsAgent } from '../../support/gateway/asking-agent.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';
-import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
+import { failed, namespace, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
@@ -192,7 +192,7 @@ beforeAll(async () => {
   const offered = await world.client.create(handovers, {
     apiVersion,
     kind: handovers.kind,
-    metadata: { namespace: world.namespace, name: handoverOfBob },
+    metadata: { namespace, name: handoverOfBob },
     spec: {
       conversation: { name: idIn('running'), uid: 'uid-of-running' },
       from: 'bob',
