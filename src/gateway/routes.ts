@@ -11,13 +11,13 @@ import { openApiRoutes } from './pages/docs.ts';
 import { appRoutes, sharedPageRoute } from './pages/app.ts';
 import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
-import { deviceRoutes } from './sign-in/device-routes.ts';
-import { signInRoutes } from './sign-in/routes.ts';
 import { routesOfSharing } from './sharing/routes.ts';
+import { peopleRoutes } from './sign-in/people-routes.ts';
 import { streamRoute } from './stream/live-stream.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
 import { approvalRoutes } from './approvals/approvals.ts';
 import { gitRoutes } from './git/directory.ts';
+import { handoverRoutes } from './handovers/handovers.ts';
 import { healthRoutes, type HealthOptions } from './pages/health.ts';
 import { overviewRoutes } from './overview/overview.ts';
 import { pullRequestRoutes } from './pull-requests/routes.ts';
@@ -39,6 +39,7 @@ export function routesOf(
     streamRoute(services, live),
     ...historyRoutes(services),
     ...approvalRoutes(services),
+    ...handoverRoutes(services),
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),
     interruptRoute(services),
@@ -56,8 +57,7 @@ export function routesOf(
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
     chatRoute(services.ui),
-    ...signInRoutes(services),
-    ...deviceRoutes(services),
+    ...peopleRoutes(services),
     ...webUiRoutes(services),
     ...appRoutes({
       files: services.webFiles,

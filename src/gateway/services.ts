@@ -53,6 +53,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
     ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
+    handovers: new ObjectFeed({ cache: caches.handovers, clock, namespace }),
   };
   const { requireActivePerson = false } = options.signIn ?? {};
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock, requireActivePerson });

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { apiKeyDefinition } from './api-key.ts';
 import { conversationDefinition } from './conversation.ts';
 import { conversationQuotaDefinition } from './conversation-quota.ts';
+import { handoverDefinition } from './handover.ts';
 import { ageColumn, group, version, type CustomResourceDefinition } from './group.ts';
 import { ownerSettingsDefinition } from './owner-settings.ts';
 import { sandboxDefinition } from './sandbox.ts';
@@ -20,6 +21,7 @@ export const definitions: readonly CustomResourceDefinition[] = [
   apiKeyDefinition,
   ownerSettingsDefinition,
   shareDefinition,
+  handoverDefinition,
 ];
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

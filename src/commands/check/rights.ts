@@ -50,7 +50,8 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
 /** Rights of the accounts to manage sandboxes. A test compares these with the chart's Roles. */
 export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
   operator: [
-    ours(['conversations'], ['get', 'list', 'watch', 'delete']),
+    ours(['conversations'], ['get', 'list', 'watch', 'patch', 'delete']),
+    ours(['handovers'], ['get', 'list', 'watch', 'delete']),
     ours(['conversationquotas', 'sandboxtemplates', 'sandboxpools'], ['get', 'list', 'watch']),
     ours(['ownersettings'], ['get']),
     ours(['sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
@@ -61,12 +62,13 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
         'sandboxtemplates/status',
         'sandboxpools/status',
         'conversationquotas/status',
+        'handovers/status',
       ],
       ['update', 'patch'],
     ),
     ours(['owners'], ['use']),
     core(['pods'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
-    core(['persistentvolumeclaims'], ['list', 'watch', 'create', 'delete']),
+    core(['persistentvolumeclaims'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     core(['events'], ['list', 'create', 'patch']),
     core(['namespaces'], ['get']),
     leases(['create']),
@@ -74,7 +76,7 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   ],
   gateway: [
     ours(['conversations', 'sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
-    ours(['ownersettings'], ['get', 'list', 'watch', 'create', 'patch']),
+    ours(['ownersettings', 'handovers'], ['get', 'list', 'watch', 'create', 'patch']),
     ours(['shares'], ['get', 'list', 'create', 'delete']),
     ours(['sandboxtemplates'], ['get', 'list', 'watch']),
     ours(['conversationquotas', 'sandboxpools'], ['list', 'watch']),

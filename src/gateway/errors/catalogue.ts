@@ -25,6 +25,8 @@ export const problems = {
   'conversation-id-taken': { status: 409, title: 'The conversation id is in use' },
   'approval-answered': { status: 409, title: 'There is another answer already' },
   'approval-incomplete': { status: 409, title: 'The tool calls have not been read whole' },
+  'handover-answered': { status: 409, title: 'The offer has an answer already' },
+  'too-many-handovers': { status: 409, title: 'Too many offers' },
   'pull-request-exists': { status: 409, title: 'The branch has an open pull request' },
   'wrong-state': { status: 409, title: 'Not possible in the present state' },
   conflict: { status: 409, title: 'Changed by someone else at the same time' },

@@ -23,7 +23,7 @@ import { notFound } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { conversationParams, optional, time } from '../http/fields.ts';
-import { endpoints, ownConversation, type Route } from '../http/route.ts';
+import { changeableConversation, endpoints, ownConversation, type Route } from '../http/route.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { nullableText, timestampSchema, wireTime } from '../presenters/schemas.ts';
@@ -119,12 +119,12 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
     params: conversationParams,
     body: shareRequestSchema,
     responses: { 201: createdShareSchema },
-    problems: ['not-found', 'too-many-shares'],
+    problems: ['not-found', 'wrong-state', 'too-many-shares'],
     handle: async ({ principal, body, ...call }) => {
       const { client, namespace, random, clock } = needs;
       refuseUnknownGroup(needs.groups, body);
       const expirationTime = expiryOf(body, needs);
-      const conversation = await ownConversation(needs.lookup, call);
+      const conversation = await changeableConversation(needs.lookup, call);
       refuseTooMany(await sharesOf(needs, call.owner), conversation, clock);
       const token = generateKey(random, 'cs_');
       const sha256 = hashKey(token);

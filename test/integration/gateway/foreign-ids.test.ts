@@ -1,11 +1,13 @@
 import { WebSocket } from 'ws';
 import { encodeCursor } from '../../../src/gateway/paging/keyset.ts';
+import { apiVersion } from '../../../src/resources/group.ts';
+import { handovers } from '../../../src/resources/handover.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { Population } from '../../fuzz/population.ts';
 import { answerAsAgent } from '../../support/gateway/asking-agent.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';
-import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
+import { failed, namespace, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
@@ -15,6 +17,7 @@ type Kind =
   | 'startTask'
   | 'sandbox'
   | 'key'
+  | 'handover'
   | 'cursor'
   | 'own'
   | 'shared'
@@ -73,6 +76,10 @@ const kinds: Readonly<Record<string, Kind>> = {
   'revokeShare path share_id': 'own',
   'searchSharedEvents query page_id': 'own',
   'openPullRequest path id': 'conversation',
+  'offerHandover path id': 'conversation',
+  'acceptHandover path id': 'handover',
+  'refuseHandover path id': 'handover',
+  'withdrawHandover path id': 'handover',
   'getApproval path id': 'conversation',
   'getApproval path approval_id': 'own',
   'answerApproval path id': 'conversation',
@@ -116,6 +123,7 @@ const bodies: Readonly<Record<string, object>> = {
   resumeSandbox: { run: true },
   answerApproval: { decision: 'reject' },
   openPullRequest: { title: 'Fix' },
+  offerHandover: { to: 'carol' },
   createKey: { name: 'Another' },
   createShare: { subject: { kind: 'link' } },
   startLegacyConversation: { initial_user_msg: 'Hello' },
@@ -168,6 +176,7 @@ const broken = [
 const states = ['running', 'paused', 'starting', 'failed', 'missing', 'refused'] as const;
 const idIn = (state: string) => uuidOf(`bob/${state}`);
 const unknownId = uuidOf('unknown');
+const handoverOfBob = 'handover-of-bob';
 
 const world = await TwoOwners.start();
 const document = JSON.parse(
@@ -191,6 +200,18 @@ beforeAll(async () => {
   });
   await world.addConversation('bob', idIn('refused'), failed);
   await world.addSecret('bob', 'TOKEN');
+  const offered = await world.client.create(handovers, {
+    apiVersion,
+    kind: handovers.kind,
+    metadata: { namespace, name: handoverOfBob },
+    spec: {
+      conversation: { name: idIn('running'), uid: 'uid-of-running' },
+      from: 'bob',
+      to: 'carol',
+      expirationTime: '2100-01-01T00:00:00Z',
+    },
+  });
+  await world.seen(world.caches.handovers, offered);
   await world.addPair('alice', uuidOf('alice/running'));
 });
 afterAll(async () => {
@@ -206,6 +227,8 @@ const valueOf = (place: IdPlace, id: string): string => {
       return `sbx-${id}`;
     case 'key':
       return id === unknownId ? 'key-none' : keyOfBob.name;
+    case 'handover':
+      return id === unknownId ? 'handover-none' : handoverOfBob;
     case 'cursor':
       return (
         encodeCursor(orders[place.operation.operationId] ?? '', {
@@ -324,7 +347,9 @@ describe('the matrix', () => {
 
 describe("another owner's ids show nothing and change nothing", () => {
   const foreign = places.filter((place) =>
-    ['conversation', 'startTask', 'sandbox', 'key', 'cursor'].includes(kinds[labelOf(place)] ?? ''),
+    ['conversation', 'startTask', 'sandbox', 'key', 'handover', 'cursor'].includes(
+      kinds[labelOf(place)] ?? '',
+    ),
   );
 
   it.each(foreign.map((place) => [labelOf(place), place] as const))('%s', async (_label, place) => {

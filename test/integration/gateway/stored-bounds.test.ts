@@ -308,6 +308,7 @@ const rows: readonly Row[] = [
 /** Fields that no request sets to its own text or list, or whose bound another test reaches. */
 const others: readonly string[] = [
   ...['owner', 'sandboxName', 'templateName', 'parent'].map((name) => `conversations.spec.${name}`),
+  ...['name', 'to'].map((name) => `conversations.spec.handover.${name}`),
   ...['messages', 'messages[].id'].map((name) => `conversations.spec.${name}`),
   ...['', '[].id', '[].option', '[].by'].map((name) => `conversations.spec.approvals${name}`),
   ...['owner', 'secrets', 'secrets[].updatedTime'].map((name) => `ownersettings.spec.${name}`),

@@ -26,6 +26,7 @@ import {
   type ConversationSpec,
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { handovers } from '../../../src/resources/handover.ts';
 import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { shareNameOf, shares } from '../../../src/resources/share.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
@@ -432,6 +433,7 @@ export class TwoOwners {
       apiKeys,
       ownerSettings,
       shares,
+      handovers,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     // The gateway stores from time to time when a key was last used, and the callers compare what
@@ -499,5 +501,6 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
     quotas: cache(conversationQuotas),
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
     ownerSettings: cache(ownerSettings),
+    handovers: cache(handovers, gatewayIndexers.handovers),
   };
 }
