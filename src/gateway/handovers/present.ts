@@ -4,6 +4,7 @@ import { undeliveredMessages } from '../../resources/conversation.ts';
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { phaseOf, type Handover, type HandoverPhase } from '../../resources/handover.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { kebabCase } from '../../resources/owner-remedies.ts';
 import { pendingApproval } from '../../resources/approval.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf, titleOf, updatedAt } from '../presenters/conversation.ts';
@@ -113,7 +114,7 @@ export function presentHandover(
   return {
     id: metadata.name,
     status: wirePhaseOf[phaseOf(handover)],
-    reason: status?.reason ?? null,
+    reason: status?.reason === undefined ? null : kebabCase(status.reason),
     detail: status?.message ?? null,
     conversation_id: conversationIdOf({ metadata: { ...metadata, name } }),
     from: spec.from,
