@@ -56,9 +56,7 @@ const statusOf = async (user: RestUser, method: string, path: string, body?: obj
   (await user.call(method, path, body)).status;
 const ends = (user: RestUser, id: string) =>
   eventually('the end of the handover', async () =>
-    (await offersOf(user)).find(
-      (one) => one.id === id && (one.status === 'done' || one.status === 'refused'),
-    ),
+    (await offersOf(user)).find((one) => one.id === id && one.finished_at !== null),
   );
 
 it('moves a conversation with its sandbox, volume and archive to the owner who accepts', async () => {
@@ -158,7 +156,7 @@ it('leaves everything where it is when the offer is refused or withdrawn', async
   expect(await statusOf(bob, 'POST', `/api/v1/handovers/${first.id}/refuse`)).toBe(200);
   expect(await ends(up, first.id)).toMatchObject({
     status: 'refused',
-    reason: 'RefusedByOwner',
+    reason: 'refused-by-owner',
     conversation: { sandbox_status: 'RUNNING' },
   });
   expect((await offersOf(bob)).find((one) => one.id === first.id)?.conversation).toBeNull();
@@ -166,11 +164,11 @@ it('leaves everything where it is when the offer is refused or withdrawn', async
   const second = await offer(id);
   expect(await statusOf(bob, 'DELETE', `/api/v1/handovers/${second.id}`)).toBe(404);
   expect(await statusOf(up, 'DELETE', `/api/v1/handovers/${second.id}`)).toBe(200);
-  expect(await ends(up, second.id)).toMatchObject({ status: 'refused', reason: 'Withdrawn' });
+  expect(await ends(up, second.id)).toMatchObject({ status: 'refused', reason: 'withdrawn' });
   expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'RUNNING' });
   const third = await offer(id);
   await up.call('DELETE', `${conversations}/${id}`);
-  expect(await ends(up, third.id)).toMatchObject({ reason: 'ConversationGone' });
+  expect(await ends(up, third.id)).toMatchObject({ reason: 'conversation-gone' });
 }, 240_000);
 
 it('is refused for a sandbox of several conversations, and beyond the quota of the new owner', async () => {
@@ -212,6 +210,6 @@ it('is refused for a sandbox of several conversations, and beyond the quota of t
       spec: { answer: { value: 'Accepted', by: 'carol', time: '2026-01-01T00:00:00Z' } },
     }),
   );
-  expect(await ends(up, handover.id)).toMatchObject({ reason: 'QuotaExceeded' });
+  expect(await ends(up, handover.id)).toMatchObject({ reason: 'quota-exceeded' });
   expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'RUNNING' });
 }, 240_000);

@@ -3,6 +3,7 @@ import { approvalMutants } from './approval-mutants.ts';
 import { archiveMutants } from './archive-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
+import { handoverMutants } from './handover-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
@@ -17,6 +18,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   archiveMutants,
   gatewayMutants,
   gitMutants,
+  handoverMutants,
   nodeMutants,
   ownerMutants,
   pageMutants,

@@ -4,6 +4,7 @@ import { undeliveredMessages } from '../../resources/conversation.ts';
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { phaseOf, type Handover, type HandoverPhase } from '../../resources/handover.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { kebabCase } from '../../resources/owner-remedies.ts';
 import { pendingApproval } from '../../resources/approval.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf, titleOf, updatedAt } from '../presenters/conversation.ts';
@@ -17,7 +18,7 @@ const wirePhaseOf = {
   Refused: 'refused',
 } as const satisfies Record<HandoverPhase, (typeof wirePhases)[number]>;
 
-/** What an accepted offer moves, and what it does not, for the people who decide. */
+/** The effects of an accepted offer, as the people who decide read them. */
 const effects = {
   moves: [
     'The conversation with its title, messages, events, archive and pull requests, and the question of the agent that waits for an answer.',
@@ -113,7 +114,7 @@ export function presentHandover(
   return {
     id: metadata.name,
     status: wirePhaseOf[phaseOf(handover)],
-    reason: status?.reason ?? null,
+    reason: status?.reason === undefined ? null : kebabCase(status.reason),
     detail: status?.message ?? null,
     conversation_id: conversationIdOf({ metadata: { ...metadata, name } }),
     from: spec.from,

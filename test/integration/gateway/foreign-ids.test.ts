@@ -1,5 +1,6 @@
 import { WebSocket } from 'ws';
 import { encodeCursor } from '../../../src/gateway/paging/keyset.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { handovers } from '../../../src/resources/handover.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
@@ -7,7 +8,14 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import { Population } from '../../fuzz/population.ts';
 import { answerAsAgent } from '../../support/gateway/asking-agent.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';
-import { failed, namespace, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
+import {
+  failed,
+  namespace,
+  ready,
+  TwoOwners,
+  type Got,
+  type Sent,
+} from '../../support/gateway/two-owners.ts';
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
@@ -188,6 +196,21 @@ const keyOfBob = await world.addKey('bob', 'Spare of bob');
 const operator = new Population(world);
 world.agent.answer = answerAsAgent;
 
+async function offered(
+  name: string,
+  { name: of, from, to }: Readonly<Record<'name' | 'from' | 'to', string>>,
+): Promise<string> {
+  const { uid } = (await world.client.get(conversations, namespace, of)).metadata;
+  const stored = await world.client.create(handovers, {
+    apiVersion,
+    kind: handovers.kind,
+    metadata: { namespace, name },
+    spec: { conversation: { name: of, uid }, from, to, expirationTime: '2100-01-01T00:00:00Z' },
+  });
+  await world.seen(world.caches.handovers, stored);
+  return name;
+}
+
 beforeAll(async () => {
   await world.addPair('bob', idIn('running'));
   await world.addPair('bob', idIn('paused'), world.running, 0);
@@ -200,18 +223,7 @@ beforeAll(async () => {
   });
   await world.addConversation('bob', idIn('refused'), failed);
   await world.addSecret('bob', 'TOKEN');
-  const offered = await world.client.create(handovers, {
-    apiVersion,
-    kind: handovers.kind,
-    metadata: { namespace, name: handoverOfBob },
-    spec: {
-      conversation: { name: idIn('running'), uid: 'uid-of-running' },
-      from: 'bob',
-      to: 'carol',
-      expirationTime: '2100-01-01T00:00:00Z',
-    },
-  });
-  await world.seen(world.caches.handovers, offered);
+  await offered(handoverOfBob, { name: idIn('running'), from: 'bob', to: 'carol' });
   await world.addPair('alice', uuidOf('alice/running'));
 });
 afterAll(async () => {
@@ -345,6 +357,24 @@ describe('the matrix', () => {
   });
 });
 
+async function addWithoutSandbox(owner: string, id: string): Promise<void> {
+  const status = { ...ready, sandboxName: `sbx-${id}`, sandboxStatus: 'MISSING' as const };
+  await world.addConversation('bob', id, status, { owner, title: `Work of ${owner}` });
+}
+
+/** The id of an object that bob can use. */
+async function ownValueOf(place: IdPlace, id: string): Promise<string> {
+  const label = labelOf(place);
+  if (kinds[label] === 'key') return (await world.addKey('bob', 'To revoke')).name;
+  if (kinds[label] !== 'handover') return valueOf(place, id);
+  const [from, to] = label.startsWith('withdraw')
+    ? (['bob', 'carol'] as const)
+    : (['carol', 'bob'] as const);
+  const name = uuidOf(`${from}/offered/${label}`);
+  await addWithoutSandbox(from, name);
+  return offered(`handover-${name}`, { name, from, to });
+}
+
 describe("another owner's ids show nothing and change nothing", () => {
   const foreign = places.filter((place) =>
     ['conversation', 'startTask', 'sandbox', 'key', 'handover', 'cursor'].includes(
@@ -378,10 +408,11 @@ describe("another owner's ids show nothing and change nothing", () => {
       .map((place) => [labelOf(place), place] as const),
   )('while they are of use to bob himself: %s', async (label, place) => {
     const id = uuidOf(`bob/own/${label}`);
-    await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
+    // A sandbox that no conversation was made for does not move.
+    if (label.startsWith('offerHandover')) await addWithoutSandbox('bob', id);
+    else await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
     if (label.startsWith('revokeShare')) await world.addShare('bob', id, shareDigest);
-    const value =
-      kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
+    const value = await ownValueOf(place, id);
     const got = await sent(requestOf(place.operation, world.keys.bob, place, value));
     const unknown = valueOf(place, unknownId);
     const ofUnknown = await sent(requestOf(place.operation, world.keys.bob, place, unknown));

@@ -8,7 +8,7 @@ const offer = {
   detail: null,
   conversation_id: conversationId,
   from: owner,
-  to: 'bob',
+  to: 'platform-team',
   created_at: createdAt,
   expires_at: '2026-12-05T10:00:00.000000Z',
   answered_at: null,
@@ -35,11 +35,11 @@ const offer = {
   stays: ['Secrets, settings and API keys of the old owner.'],
   consequences: ['The sandbox is paused first: a run is interrupted.'],
 };
-const moving = { ...offer, status: 'moving', answered_at: updatedAt, answered_by: 'bob' };
+const moving = { ...offer, status: 'moving', answered_at: updatedAt, answered_by: 'platform-team' };
 const refused = { ...moving, status: 'refused', conversation: null };
 
 export const handoverExamples: Examples = {
-  offerHandover: { body: { to: 'bob' }, answers: { 202: offer } },
+  offerHandover: { body: { to: 'platform-team' }, answers: { 202: offer } },
   listHandovers: { answers: { 200: [offer] } },
   acceptHandover: { answers: { 202: moving } },
   refuseHandover: { answers: { 200: refused } },
