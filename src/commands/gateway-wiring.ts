@@ -72,6 +72,32 @@ async function clusterKeysOf(transport: Pick<Transport, 'call'>): Promise<Cluste
   return { issuer, keys: keySet.parse(await read('/openid/v1/jwks')) };
 }
 
+const tokenReviewSchema = z.object({
+  status: z.object({
+    authenticated: z.boolean().default(false),
+    audiences: z.array(z.string()).default([]),
+    user: z.object({ username: z.string().optional() }).default({}),
+  }),
+});
+
+/** Needs the right to create TokenReviews. An API server that knows no audiences accepts none. */
+async function reviewOf(
+  transport: Pick<Transport, 'call'>,
+  token: string,
+  audience: string,
+): Promise<string | undefined> {
+  const apiVersion = 'authentication.k8s.io/v1';
+  const answer = await transport.call({
+    verb: 'create',
+    resource: 'tokenreviews',
+    method: 'POST',
+    path: `/apis/${apiVersion}/tokenreviews`,
+    body: { apiVersion, kind: 'TokenReview', spec: { token, audiences: [audience] } },
+  });
+  const { authenticated, audiences, user } = tokenReviewSchema.parse(answer).status;
+  return authenticated && audiences.includes(audience) ? user.username : undefined;
+}
+
 /**
  * Identity providers and service accounts of the settings. Throws a ConfigError for a file that is
  * not valid.
@@ -79,7 +105,7 @@ async function clusterKeysOf(transport: Pick<Transport, 'call'>): Promise<Cluste
  */
 export function signInOf(
   config: GatewayConfig | UpConfig,
-  { outward }: OutwardRuntime,
+  { outward }: Pick<OutwardRuntime, 'outward'>,
   transport?: Pick<Transport, 'call'>,
 ) {
   const { issuers, serviceAccounts: settings } = readSignIn(config);
@@ -94,7 +120,13 @@ export function signInOf(
       requireActivePerson: config.SIGN_IN_KEYS_REQUIRE_ACTIVE_PERSON,
       ...(settings === undefined || transport === undefined
         ? {}
-        : { serviceAccounts: { settings, readKeys: () => clusterKeysOf(transport) } }),
+        : {
+            serviceAccounts: {
+              settings,
+              readKeys: () => clusterKeysOf(transport),
+              review: (token: string, audience: string) => reviewOf(transport, token, audience),
+            },
+          }),
     },
   };
 }

@@ -23,6 +23,7 @@ import type { GitHosts } from './conversation/git/git-access.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { disruptionController, DisruptionReconciler } from './disruption/reconcile.ts';
 import { Channel, requestOf, type ControllerSpec, objectShare } from './controller-spec.ts';
+import { handoverController, HandoverReconciler } from './handover/reconcile.ts';
 import { WarmSandboxClaims } from './pool/claims.ts';
 import { poolController, PoolReconciler } from './pool/reconcile.ts';
 import {
@@ -242,6 +243,16 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
             archiveController({ caches, archives, requested: channels.archive.source }),
             archiveSweepController({ caches, archives }),
           ]),
+      handoverController(
+        caches,
+        new HandoverReconciler({
+          client,
+          clock,
+          logger,
+          stores,
+          noRoomFor: (of, owner, growth) => cache.limits.noRoomFor(of, owner, growth),
+        }),
+      ),
       disruptionController(caches, new DisruptionReconciler({ client, clock, stores })),
     ],
     reads,

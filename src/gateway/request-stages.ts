@@ -167,6 +167,7 @@ function accessLog({
     const client = request.method === 'GET' ? '' : proxies.clientAddress(request);
     const requestId = requestIdOf(request);
     response.locals.requestId = requestId;
+    response.locals.client = client;
     response.setHeader('x-request-id', requestId);
     response.setHeader('x-content-type-options', 'nosniff');
     response.once('close', () => {

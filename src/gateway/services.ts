@@ -21,6 +21,7 @@ import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { createSignIn } from './sign-in/create-sign-in.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
+import { createSharing } from './sharing/create-sharing.ts';
 
 /** Host for URLs: 127.0.0.1 in place of a wildcard address, to which no browser connects. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
@@ -52,6 +53,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
     ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
+    handovers: new ObjectFeed({ cache: caches.handovers, clock, namespace }),
   };
   const { requireActivePerson = false } = options.signIn ?? {};
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock, requireActivePerson });
@@ -92,12 +94,24 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
-  const signIn = createSignIn(options, { ring, lookup, feeds, logger, publicUrl, random });
+  const { clientAddress } = proxies;
+  const signIn = createSignIn(options, {
+    ring,
+    lookup,
+    feeds,
+    logger,
+    audit,
+    clientAddress,
+    publicUrl,
+    random,
+  });
   const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),
     isSignedIn: (request) => signIn.sessions.holderOf(request) !== undefined,
   });
+  const isSynced = () =>
+    Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced);
   return {
     client,
     namespace,
@@ -132,8 +146,17 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     caches,
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,
-    isSynced: () =>
-      Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
+    isSynced,
+    ...createSharing(options, {
+      ...signIn,
+      client,
+      ring,
+      lookup,
+      proxies,
+      rateLimits,
+      audit,
+      isSynced,
+    }),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
@@ -145,6 +168,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       bodies: pool('bodyBytes'),
       startStreams: pool('startStreams'),
       liveStreams: pool('liveStreams'),
+      sharedReads: pool('sharedReads'),
       snapshots: pool('snapshots'),
       downloads: pool('downloads'),
       textSearches: pool('textSearches'),

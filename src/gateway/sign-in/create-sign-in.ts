@@ -1,4 +1,5 @@
 import type { Logger } from '@conversation-operator/base/logger';
+import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { ApiKey } from '../../resources/api-key.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import type { RandomBytes } from '../auth/key.ts';
@@ -7,6 +8,7 @@ import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { DeviceLogins } from './device-logins.ts';
 import { IdentityProviders } from './identity-providers.ts';
+import { PersonChecks } from './person-checks.ts';
 import { ServiceAccounts } from './service-accounts.ts';
 import { Sessions } from './sessions.ts';
 
@@ -15,6 +17,8 @@ interface SignInParts {
   readonly lookup: Pick<ResourceLookup, 'apiKeysOf' | 'everyApiKey'>;
   readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
   readonly logger: Logger;
+  readonly audit: Logger;
+  readonly clientAddress: ClientAddress;
   readonly publicUrl: () => string;
   readonly random: RandomBytes;
 }
@@ -22,21 +26,38 @@ interface SignInParts {
 /** Creates the ways to use the gateway without an API key: sessions, and tokens of the cluster. */
 export function createSignIn(
   { client, namespace, clock, keys, maxKeyLifetimeMs, signIn }: GatewayOptions,
-  { ring, lookup, feeds, logger, publicUrl, random }: SignInParts,
+  { ring, lookup, feeds, logger, audit, clientAddress, publicUrl, random }: SignInParts,
 ) {
   const { issuers = [], outward, serviceAccounts } = signIn ?? {};
+  const sessions = new Sessions({
+    client,
+    namespace,
+    clock,
+    keys,
+    ring,
+    lookup,
+    feeds,
+    publicUrl,
+    random,
+    ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
+  });
+  const identityProviders = new IdentityProviders({
+    issuers,
+    clock,
+    logger,
+    publicUrl,
+    ...(outward && { outward }),
+  });
   return {
-    sessions: new Sessions({
-      client,
-      namespace,
+    sessions,
+    identityProviders,
+    personChecks: new PersonChecks({
+      sessions,
+      identityProviders,
       clock,
-      keys,
-      ring,
-      lookup,
-      feeds,
-      publicUrl,
-      random,
-      ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
+      logger,
+      audit,
+      clientAddress,
     }),
     deviceLogins: new DeviceLogins({
       client,
@@ -47,13 +68,6 @@ export function createSignIn(
       lookup,
       feed: feeds.apiKeys,
       random,
-    }),
-    identityProviders: new IdentityProviders({
-      issuers,
-      clock,
-      logger,
-      publicUrl,
-      ...(outward && { outward }),
     }),
     serviceAccounts:
       serviceAccounts &&

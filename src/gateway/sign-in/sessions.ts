@@ -23,6 +23,7 @@ import {
   isFromOwnPage,
   readCookie,
   setCookie,
+  type AccessToken,
   type CookieRequest,
   seal,
   unseal,
@@ -213,14 +214,28 @@ export class Sessions {
    * Signs in a person whom an identity provider has confirmed. If the request has a session of the
    * same person with the same rights, that session continues. Otherwise another one replaces it.
    */
-  async openForPerson(identity: Identity, response: ServerResponse): Promise<void> {
+  async openForPerson(
+    identity: Identity,
+    response: ServerResponse,
+    token?: AccessToken,
+  ): Promise<void> {
     const { req: request } = response;
     const known = this.personSessionOf(request);
-    if (known === undefined || !isSame(identityIn(known), identity))
-      return this.#open(identity, response);
+    if (known === undefined || !(await this.confirm(known, identity)))
+      return this.#open(identity, response, token);
+    const session = this.#sessionOf(request);
+    if (token !== undefined && session !== undefined)
+      this.#set(known, { expiresAtMs: session.expiresAtMs, token }, response);
+  }
+
+  /**
+   * Records that the issuer has confirmed the person of a session. False, without a change, where
+   * the person has other rights now, or has signed out meanwhile.
+   */
+  async confirm(key: ApiKey, identity: Identity): Promise<boolean> {
+    if (!isSame(identityIn(key), identity)) return false;
     const { client, clock, feeds } = this.#options;
-    const { name, namespace } = known.metadata;
-    const { uid } = known.metadata;
+    const { name, namespace, uid } = key.metadata;
     const confirmedTime = isoTime(clock);
     try {
       await client.mergePatch(
@@ -231,11 +246,21 @@ export class Sessions {
         { subresource: 'status' },
       );
     } catch (error) {
-      // The person has signed out meanwhile.
-      if (isNotFound(error) || isConflict(error)) return this.#open(identity, response);
+      if (isNotFound(error) || isConflict(error)) return false;
       throw error;
     }
     await feeds.apiKeys.settled(name, (seen) => seen?.status?.confirmedTime === confirmedTime);
+    return true;
+  }
+
+  /** A session whose person has to be confirmed again, and the token to ask the issuer with. */
+  unconfirmedOf(
+    request: CookieRequest,
+  ): { readonly key: ApiKey; readonly token: AccessToken } | undefined {
+    const session = this.#sessionOf(request);
+    if (session?.token === undefined || this.holderOf(request) !== undefined) return undefined;
+    const key = this.personSessionOf(request);
+    return key && { key, token: session.token };
   }
 
   /**
@@ -251,9 +276,13 @@ export class Sessions {
   /** Ends that session, and what it has opened. */
   async endPersonSession(request: CookieRequest): Promise<void> {
     const known = this.personSessionOf(request);
-    if (known === undefined) return;
-    const { name, uid } = known.metadata;
-    await this.#delete(known.metadata);
+    if (known !== undefined) await this.end(known);
+  }
+
+  /** Ends a session, and what it has opened. */
+  async end({ metadata }: ApiKey): Promise<void> {
+    const { name, uid } = metadata;
+    await this.#delete(metadata);
     await this.#options.feeds.apiKeys.settled(name, (seen) => seen?.metadata.uid !== uid);
   }
 
@@ -264,6 +293,7 @@ export class Sessions {
   async #open(
     { owner, role, scopes, templates, person, issuedBy }: SessionSpec,
     response: ServerResponse,
+    token?: AccessToken,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
     // A browser has one session: the one that it replaces ends.
@@ -287,7 +317,7 @@ export class Sessions {
       expiresAt: new Date(expiresAtMs).toISOString(),
     });
     await feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
-    this.#set(resource, expiresAtMs, response);
+    this.#set(resource, { expiresAtMs, token }, response);
   }
 
   /** Ends the session of the request, and removes its cookie. */
@@ -318,12 +348,12 @@ export class Sessions {
 
   #set(
     { metadata: { name, uid } }: { readonly metadata: Pick<ApiKey['metadata'], 'name' | 'uid'> },
-    expiresAtMs: number,
+    { expiresAtMs, token }: Pick<Session, 'expiresAtMs' | 'token'>,
     response: ServerResponse,
   ): void {
     const { keys, clock, publicUrl, random } = this.#options;
     const issuedAtMs = clock.now();
-    const session: Session = { name, uid, issuedAtMs, expiresAtMs };
+    const session: Session = compact({ name, uid, issuedAtMs, expiresAtMs, token });
     const value = seal('session', session, keys.sessionSealKeys(), random);
     const maxAgeSeconds = Math.max(1, Math.floor((expiresAtMs - issuedAtMs) / 1000));
     const cookie = setCookie(response.req, publicUrl(), { value, maxAgeSeconds });

@@ -169,6 +169,7 @@ function File({ change: { path, status }, files, isLive, isSplit, onComment }: F
     return () => reading.abort();
   }, [path, status, isLive, isOpen.value, attempt.value, files.revision.value]);
   const lines = opened.value?.diff.lines;
+  const image = isImage(path) && status !== 'DELETED' ? files.contentOf(path) : undefined;
   return (
     <details class="changed-file" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
@@ -188,12 +189,8 @@ function File({ change: { path, status }, files, isLive, isSplit, onComment }: F
       )}
       {isOpen.value && opened.value !== undefined && (
         <>
-          {isImage(path) && status !== 'DELETED' && (
-            <FileImage
-              address={files.contentOf(path)}
-              path={path}
-              versions={opened.value.versions}
-            />
+          {image !== undefined && (
+            <FileImage address={image} path={path} versions={opened.value.versions} />
           )}
           <LineDiffTable
             path={path}
@@ -231,7 +228,7 @@ function Files({ row, folder, onMessage }: FilesProps) {
   const { may } = usePage();
   const onComment = commenting(onMessage);
   const isSplit = useSignal(localStorage.getItem(splitKey) === 'true');
-  const files = useMemo(() => new ChangedFiles(row.id, folder), [row, folder]);
+  const files = useMemo(() => new ChangedFiles(row.paths, folder), [row, folder]);
   const shown = useSignal(filesPerStep);
   const facts = row.current.value;
   const sandbox = sandboxStatusOf(facts);
