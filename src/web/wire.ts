@@ -1,5 +1,7 @@
 import type { z } from 'zod';
 import type { GitChange, GitDiff } from '../agent/workspace-files.ts';
+import type { HandoverRecord } from '../gateway/handovers/present.ts';
+import type { createdShareSchema, ShareRecord } from '../gateway/sharing/share-routes.ts';
 import type { LiveActivity } from '../agent/events.ts';
 import type { problemSchema } from '../gateway/errors/problem-response.ts';
 import type {
@@ -27,6 +29,7 @@ export type {
   Found,
   GitChange,
   GitDiff,
+  HandoverRecord,
   LiveActivity,
   OverviewRecord,
   QuotaRecord,
@@ -36,6 +39,7 @@ export type {
   SecretRecord,
   SettingsRecord,
   SharedConversation,
+  ShareRecord,
   StartTask,
   TextSearchPage,
   TimelineEntry,
@@ -48,6 +52,7 @@ export type Template = OverviewRecord['templates']['items'][number];
 export type Quota = OverviewRecord['quotas']['items'][number];
 export type CacheState = OverviewRecord['caches'][number];
 export type Leader = NonNullable<OverviewRecord['leaders']>[number];
+export type IssuedShareRecord = z.output<typeof createdShareSchema>;
 export type Problem = z.output<typeof problemSchema>;
 
 /** A part of the snapshot of all records; `last` marks the last part. */
@@ -71,49 +76,3 @@ export type Change =
   | { readonly kind: 'sandbox'; readonly data: SandboxRecord }
   | { readonly kind: 'quota'; readonly data: QuotaRecord }
   | { readonly kind: 'removed'; readonly data: Removed };
-
-export interface ShareRecord {
-  readonly id: string;
-  readonly subject: { readonly kind: 'link' | 'user' | 'group'; readonly name: string | null };
-  readonly created_at: string;
-  readonly created_by: string;
-  readonly expires_at: string | null;
-}
-export interface IssuedShareRecord extends ShareRecord {
-  readonly url: string;
-}
-
-export interface HandoverRecord {
-  readonly id: string;
-  readonly status: 'offered' | 'moving' | 'done' | 'refused';
-  readonly reason: string | null;
-  readonly detail: string | null;
-  readonly conversation_id: string;
-  readonly from: string;
-  readonly to: string;
-  readonly created_at: string;
-  readonly expires_at: string;
-  readonly answered_at: string | null;
-  readonly answered_by: string | null;
-  readonly finished_at: string | null;
-  readonly conversation: {
-    readonly title: string;
-    readonly repository: string | null;
-    readonly branch: string | null;
-    readonly git_provider: string | null;
-    readonly sandbox_spec_id: string;
-    readonly model: string | null;
-    readonly sandbox_status: ConversationRecord['sandbox_status'];
-    readonly execution_status: ConversationRecord['execution_status'];
-    readonly waiting_messages: number;
-    readonly waits_for_approval: boolean;
-    readonly secrets_of_start: readonly string[];
-    readonly archived_events: number;
-    readonly archived_bytes: number;
-    readonly stored_bytes: number;
-    readonly updated_at: string;
-  } | null;
-  readonly moves: readonly string[];
-  readonly stays: readonly string[];
-  readonly consequences: readonly string[];
-}

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { eventKindOf, isEvent, type AgentEvent } from '../../agent/event-kinds.ts';
-import type { ShareSpec } from '../../resources/share.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { Share, ShareSpec } from '../../resources/share.ts';
 import type { TimelineEntry } from '../conversations/timeline.ts';
 import { presentConversation } from '../presenters/conversation.ts';
 import { conversationSchema } from '../presenters/conversation.ts';
 import { timestampSchema, wireTime } from '../presenters/schemas.ts';
-import type { OpenedShare } from './open-shares.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 export const subjectKinds = ['link', 'user', 'group'] as const;
@@ -55,10 +55,15 @@ export const sharedConversationSchema = conversationSchema
   });
 export type SharedConversation = z.output<typeof sharedConversationSchema>;
 
+interface SharedObjects {
+  readonly share: Pick<Share, 'spec'>;
+  readonly conversation: CachedConversation;
+}
+
 const recordSchema = sharedConversationSchema.omit({ shared: true });
 
 export function presentShared(
-  { share: { spec }, conversation }: OpenedShare,
+  { share: { spec }, conversation }: SharedObjects,
   sandbox: Sandbox | undefined,
 ): SharedConversation {
   const record = presentConversation(
