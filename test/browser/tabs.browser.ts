@@ -107,6 +107,7 @@ describe('Seven tabs of one browser', () => {
          document.dispatchEvent(new Event('visibilitychange'));`,
       );
     for (const page of others) await turn(page, 'hidden');
+    service.status = 401;
     service.emit('closed', { code: 'key-invalid' });
     await visible?.waitForURL(/\/login\?return_to=/);
     for (const page of others) await page.locator('body[hidden]').waitFor({ state: 'attached' });
