@@ -4,10 +4,10 @@ const diff = { file: 'src/web/line-diff.ts', test: 'test/unit/web/line-diff.test
 
 export const pageMutants: Readonly<Record<string, TestedMutant>> = {
   'a run whose last command failed is done': {
-    file: 'src/web/groups.ts',
+    file: 'src/sentences/groups.ts',
     from: "|| resultPill(conversation)?.icon === 'alert'",
     to: '',
-    test: 'test/unit/web/groups.test.ts',
+    test: 'test/unit/sentences/groups.test.ts',
     name: 'the last command failed',
   },
   'a diff reorders its line by a bidirectional control': {
