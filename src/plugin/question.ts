@@ -1,0 +1,22 @@
+import { wholeApprovalSchema } from '../gateway/presenters/approval.ts';
+import type { z } from 'zod';
+
+type Question = z.output<typeof wholeApprovalSchema>;
+
+const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  | ${line}`);
+
+/** The whole question of an agent: every character that an approval is about, and the options. */
+export const questionLines = (question: Question): readonly string[] => [
+  `The agent asks to ${question.kind === 'execute' ? 'run' : 'use'} ${question.tool}:`,
+  ...indented(question.text),
+  ...(question.call_hash === null
+    ? ['The tool calls can not be read whole, so they can only be rejected.']
+    : []),
+  ...(question.notice === null ? [] : [question.notice]),
+  ...(question.options.length === 0
+    ? []
+    : [
+        'Options:',
+        ...question.options.map(({ id, name, kind }) => `  ${id}  ${name} (${kind})`),
+      ]),
+];
