@@ -1,9 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { ApiError, TransportError, isForbidden } from '@conversation-operator/kube/errors';
-import {
-  InterceptedClient,
-  type ClientCall,
-} from '@conversation-operator/kube/intercepted-client';
+import { InterceptedClient, type ClientCall } from '@conversation-operator/kube/intercepted-client';
 import { KubeconfigError, loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { connect, createRuntime } from '../commands/process.ts';
@@ -86,7 +83,9 @@ export function inWords(error: unknown, { server, namespace, call }: Where): unk
   const explained = (text: string) => new CommandError(text, { cause: error });
   if (error instanceof ProblemError) {
     const [first] = error.errors ?? [];
-    return explained(first === undefined ? error.message : `${fieldName(first.path)} ${first.message}`);
+    return explained(
+      first === undefined ? error.message : `${fieldName(first.path)} ${first.message}`,
+    );
   }
   if (error instanceof TransportError)
     return explained(`No answer from the cluster at ${server}: ${error.message}`);
@@ -108,7 +107,11 @@ export function inWords(error: unknown, { server, namespace, call }: Where): unk
 
 /** The option or argument of a field of REST. */
 const fieldName = (path: string): string =>
-  path.startsWith('body.option_id') ? '--option' : path.startsWith('body.content') ? 'The message' : path;
+  path.startsWith('body.option_id')
+    ? '--option'
+    : path.startsWith('body.content')
+      ? 'The message'
+      : path;
 
 const isUnknownKind = ({ message }: ApiError): boolean =>
   /page not found|could not find the requested resource|answered 404/.test(message);

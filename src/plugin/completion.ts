@@ -34,8 +34,9 @@ compdef _kubectl_conversations kubectl-conversations`,
 export const completionScript = (shell: Shell): string => scripts[shell];
 
 const optionsOf = (command: Command): readonly string[] =>
-  command.options
-    .flatMap(({ long, description }) => (long == null ? [] : [`${long}\t${description}`]));
+  command.options.flatMap(({ long, description }) =>
+    long == null ? [] : [`${long}\t${description}`],
+  );
 
 interface Words {
   readonly command: Command | undefined;
@@ -71,7 +72,9 @@ function readWords(program: Command, before: readonly string[]): Words {
 async function namesOf(options: PluginOptions): Promise<readonly string[]> {
   return withCluster(options, async ({ client, namespace }) => {
     const { items } = await client.list(conversations, { namespace });
-    return items.map((each) => `${each.metadata.name}\t${escapedLine(titleOf(cachedConversation(each)))}`);
+    return items.map(
+      (each) => `${each.metadata.name}\t${escapedLine(titleOf(cachedConversation(each)))}`,
+    );
   });
 }
 

@@ -35,7 +35,11 @@ async function* eventsOf(
     if (pageId !== undefined) query.set('page_id', pageId);
     let page;
     try {
-      const json = await readService(service, `/api/v1/conversation/${id}/events/search?${query}`, signal);
+      const json = await readService(
+        service,
+        `/api/v1/conversation/${id}/events/search?${query}`,
+        signal,
+      );
       page = pageSchema.parse(json);
       isAway = false;
     } catch (error) {

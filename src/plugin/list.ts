@@ -92,7 +92,12 @@ export const list = (options: PluginOptions): Promise<void> =>
 
 const maxTitle = 32;
 const shortened = (title: string): string =>
-  title.length <= maxTitle ? title : `${title.slice(0, maxTitle - 1).toWellFormed().trimEnd()}…`;
+  title.length <= maxTitle
+    ? title
+    : `${title
+        .slice(0, maxTitle - 1)
+        .toWellFormed()
+        .trimEnd()}…`;
 
 const emptyText = (namespace: string, owner: string | undefined): string =>
   `There are no conversations${owner === undefined ? '' : ` of ${owner}`}${namespace === '' ? '' : ` in the namespace ${namespace}`}`;
@@ -100,4 +105,3 @@ const emptyText = (namespace: string, owner: string | undefined): string =>
 /** The name in the form of kubectl's `-o name`. */
 export const nameOf = ({ metadata }: { readonly metadata: { readonly name: string } }): string =>
   `conversation.conversation-operator.dev/${metadata.name}`;
-

@@ -59,7 +59,9 @@ export async function login(
   if (!person.success) throw new CommandError(`${server} does not say who you are`);
   const owner = person.data.id;
   const file = await storeLogin(context, { server, key, owner });
-  say(`Logged in as ${owner}${context === '' ? '' : ` for the context ${context}`}. The key is in ${file}.`);
+  say(
+    `Logged in as ${owner}${context === '' ? '' : ` for the context ${context}`}. The key is in ${file}.`,
+  );
 }
 
 /** Asks for the key in the interval that the gateway states, until the code expires. */
@@ -79,7 +81,9 @@ async function granted(
     if (error === 'slow_down') seconds += 5;
     // A gateway that restarts or is overloaded answers 5xx or 429; the code stays valid.
     else if (error !== 'authorization_pending' && answer.status < 500 && answer.status !== 429)
-      throw new CommandError(endings[error ?? ''] ?? `${server} ends the login: ${error ?? refusalText(answer)}`);
+      throw new CommandError(
+        endings[error ?? ''] ?? `${server} ends the login: ${error ?? refusalText(answer)}`,
+      );
   }
   throw new CommandError('The code has expired: log in again');
 }

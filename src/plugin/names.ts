@@ -29,9 +29,7 @@ export function theConversation(
       `There is no conversation whose name or id begins with '${text}' in the namespace ${namespace}`,
     );
   if (others.length === 0) return found;
-  const candidates = [found, ...others].map(
-    (each) => `  ${each.metadata.name}  ${titleOf(each)}`,
-  );
+  const candidates = [found, ...others].map((each) => `  ${each.metadata.name}  ${titleOf(each)}`);
   throw new CommandError(
     `${candidates.length} conversations begin with '${text}', so nothing was done:\n${candidates.join('\n')}`,
   );

@@ -35,7 +35,9 @@ const withOthers = (scene: Scene, sandbox: Sandbox, name: string): string => {
   const others = scene.lookup
     .conversationsNaming(sandbox.metadata.name)
     .filter(({ metadata }) => metadata.name !== name);
-  return others.length === 0 ? '' : `, with ${others.map((each) => `“${titleOf(each)}”`).join(', ')}`;
+  return others.length === 0
+    ? ''
+    : `, with ${others.map((each) => `“${titleOf(each)}”`).join(', ')}`;
 };
 
 export const pause = (text: string, options: PluginOptions): Promise<void> =>
@@ -45,7 +47,10 @@ export const pause = (text: string, options: PluginOptions): Promise<void> =>
     refuseUnusable(viewOfSandbox(sandbox).phase);
     const { name, uid } = sandbox.metadata;
     // The UID protects a newer sandbox of the same name.
-    await client.mergePatch(sandboxes, namespace, name, { metadata: { uid }, spec: { replicas: 0 } });
+    await client.mergePatch(sandboxes, namespace, name, {
+      metadata: { uid },
+      spec: { replicas: 0 },
+    });
     const own = conversation.metadata.name;
     print(`${own} is being paused${withOthers(scene, sandbox, own)}. Its files stay.`);
   });
@@ -83,7 +88,8 @@ export const remove = (
           ? ' Its sandbox stays, because others are in it.'
           : ' Its sandbox and the files in it are deleted too.';
     print(`“${titleOf(known)}” (${name}) of ${known.spec.owner}.${loses}`);
-    if (!(await confirmed('Delete it?', options.yes))) throw new CommandError('Nothing was deleted');
+    if (!(await confirmed('Delete it?', options.yes)))
+      throw new CommandError('Nothing was deleted');
     await deleted(client, { namespace, name, uid });
     print(options.output === 'name' ? nameOf(known) : `${name} is deleted.`);
   });
@@ -91,7 +97,11 @@ export const remove = (
 /** Deletes the conversation that the person saw, and no newer one of its name. */
 async function deleted(
   client: KubeClient,
-  { namespace, name, uid }: { readonly namespace: string; readonly name: string; readonly uid: string },
+  {
+    namespace,
+    name,
+    uid,
+  }: { readonly namespace: string; readonly name: string; readonly uid: string },
 ): Promise<void> {
   try {
     await client.delete(conversations, namespace, name, { uid, propagationPolicy: 'Background' });
@@ -99,6 +109,7 @@ async function deleted(
     if (isNotFound(error) || isConflict(error)) return;
     if (!mayBeExecuted(error)) throw error;
     const present = await found(client.get(conversations, namespace, name));
-    if (present?.metadata.uid === uid && present.metadata.deletionTimestamp === undefined) throw error;
+    if (present?.metadata.uid === uid && present.metadata.deletionTimestamp === undefined)
+      throw error;
   }
 }

@@ -39,6 +39,7 @@ export function pluginProgram(version: string): Command {
   const program = new Command('kubectl conversations')
     .description('start, follow and explain conversations of software agents')
     .version(version)
+    .enablePositionalOptions()
     .exitOverride()
     .showHelpAfterError('(--help shows what is possible)');
   program.configureOutput({ writeErr: (text) => say(text.trimEnd()) });
@@ -120,7 +121,6 @@ export function pluginProgram(version: string): Command {
     .helpOption(false)
     .passThroughOptions()
     .action((words: readonly string[]) => complete(program, words));
-  program.enablePositionalOptions();
   return program;
 }
 

@@ -15,8 +15,5 @@ export const questionLines = (question: Question): readonly string[] => [
   ...(question.notice === null ? [] : [question.notice]),
   ...(question.options.length === 0
     ? []
-    : [
-        'Options:',
-        ...question.options.map(({ id, name, kind }) => `  ${id}  ${name} (${kind})`),
-      ]),
+    : ['Options:', ...question.options.map(({ id, name, kind }) => `  ${id}  ${name} (${kind})`)]),
 ];

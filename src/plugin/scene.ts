@@ -114,11 +114,17 @@ export const wholeTaskOf = (stored: Conversation) =>
 export const quotaOf = ({ lookup, caps }: Scene, owner: string): QuotaRecord =>
   quotaRecord({ lookup, caps, clock: systemClock }, owner);
 
-export const titlesOf = ({ lookup }: Scene, owner: string): ((id: string) => string | undefined) => {
+export const titlesOf = (
+  { lookup }: Scene,
+  owner: string,
+): ((id: string) => string | undefined) => {
   const titles = new Map(
     lookup
       .conversationsOf(owner)
-      .map((each) => [conversationIdOf(each), each.spec.title ?? each.status?.title ?? each.firstWords]),
+      .map((each) => [
+        conversationIdOf(each),
+        each.spec.title ?? each.status?.title ?? each.firstWords,
+      ]),
   );
   return (id) => titles.get(id) || undefined;
 };

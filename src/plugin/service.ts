@@ -52,7 +52,10 @@ export async function storeLogin(context: string, login: Login): Promise<string>
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const partial = `${file}.${randomBytes(6).toString('hex')}`;
   try {
-    await writeFile(partial, `${JSON.stringify({ logins }, undefined, 2)}\n`, { mode: 0o600, flag: 'wx' });
+    await writeFile(partial, `${JSON.stringify({ logins }, undefined, 2)}\n`, {
+      mode: 0o600,
+      flag: 'wx',
+    });
     await rename(partial, file);
   } catch (error) {
     await rm(partial, { force: true });
@@ -86,7 +89,10 @@ export interface Service {
 }
 
 /** The gateway of --server, $CONVERSATION_OPERATOR_SERVER or the login; undefined without any. */
-export const serverOf = (option: string | undefined, login: Login | undefined): string | undefined => {
+export const serverOf = (
+  option: string | undefined,
+  login: Login | undefined,
+): string | undefined => {
   const named = option ?? process.env['CONVERSATION_OPERATOR_SERVER'] ?? login?.server;
   return named === undefined || named === '' ? undefined : serverUrl(named);
 };
@@ -98,7 +104,8 @@ export async function serviceOf(
 ): Promise<Service | undefined> {
   const login = await loginOf(context);
   const server = serverOf(option, login);
-  const key = process.env['CONVERSATION_OPERATOR_KEY'] || (login?.server === server ? login?.key : undefined);
+  const key =
+    process.env['CONVERSATION_OPERATOR_KEY'] || (login?.server === server ? login?.key : undefined);
   return server === undefined || key === undefined ? undefined : { server, key };
 }
 
@@ -109,7 +116,12 @@ const callMs = 30_000;
 export async function callService(
   server: string,
   path: string,
-  init: { readonly method?: string; readonly key?: string; readonly form?: URLSearchParams; readonly signal?: AbortSignal } = {},
+  init: {
+    readonly method?: string;
+    readonly key?: string;
+    readonly form?: URLSearchParams;
+    readonly signal?: AbortSignal;
+  } = {},
 ): Promise<{ readonly status: number; readonly json: unknown }> {
   const { method = 'GET', key, form, signal } = init;
   const signals = [AbortSignal.timeout(callMs), ...(signal === undefined ? [] : [signal])];
@@ -130,9 +142,10 @@ export async function callService(
   } catch (error) {
     if (signal?.aborted === true) throw error;
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    throw new CommandError(`No answer from ${server}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause: error,
-    });
+    throw new CommandError(
+      `No answer from ${server}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause: error },
+    );
   }
 }
 
@@ -145,7 +158,13 @@ function jsonOf(text: string): unknown {
 }
 
 /** What the gateway says about a refusal. */
-export function refusalText({ status, json }: { readonly status: number; readonly json: unknown }): string {
+export function refusalText({
+  status,
+  json,
+}: {
+  readonly status: number;
+  readonly json: unknown;
+}): string {
   const problem = problemSchema.safeParse(json);
   return problem.success ? problem.data.detail : `it answered ${status}`;
 }
@@ -156,9 +175,14 @@ export async function readService(
   path: string,
   signal?: AbortSignal,
 ): Promise<unknown> {
-  const answer = await callService(server, path, { key, ...(signal === undefined ? {} : { signal }) });
+  const answer = await callService(server, path, {
+    key,
+    ...(signal === undefined ? {} : { signal }),
+  });
   if (answer.status === 401)
-    throw new CommandError(`${server} does not accept the key (${refusalText(answer)}): kubectl conversations login --server ${server}`);
+    throw new CommandError(
+      `${server} does not accept the key (${refusalText(answer)}): kubectl conversations login --server ${server}`,
+    );
   if (answer.status !== 200) throw new CommandError(`${server} refuses: ${refusalText(answer)}`);
   return answer.json;
 }

@@ -84,7 +84,10 @@ export async function start(options: StartOptions): Promise<void> {
     if (from !== undefined) say(`Owner: ${owner}, of ${from}.`);
     const scene = await readScene(client, namespace);
     refuseOverQuota(scene.lookup, owner);
-    const { repository, ...fields } = specFieldsOf({ ...request, title: request.title || undefined });
+    const { repository, ...fields } = specFieldsOf({
+      ...request,
+      title: request.title || undefined,
+    });
     const name = newUuid(Date.now());
     const object: NewObject<Conversation> = {
       apiVersion,
@@ -101,17 +104,22 @@ export async function start(options: StartOptions): Promise<void> {
       },
     };
     const storedBytes = storedBytesOf(object);
-    const created = await scene.caps.during(owner, { conversations: 1, storedBytes, sandboxes: 1 }, () =>
-      client.create(conversations, object).catch(async (error: unknown) => {
-        if (!isAlreadyExists(error) && !mayBeExecuted(error)) throw error;
-        // The name is of this command alone: an object of it is the one that was sent.
-        const present = await found(client.get(conversations, namespace, name)).catch(() => undefined);
-        if (present !== undefined) return present;
-        throw new CommandError(
-          `It is not known whether the conversation ${name} was created: look with kubectl conversations list`,
-          { cause: error },
-        );
-      }),
+    const created = await scene.caps.during(
+      owner,
+      { conversations: 1, storedBytes, sandboxes: 1 },
+      () =>
+        client.create(conversations, object).catch(async (error: unknown) => {
+          if (!isAlreadyExists(error) && !mayBeExecuted(error)) throw error;
+          // The name is of this command alone: an object of it is the one that was sent.
+          const present = await found(client.get(conversations, namespace, name)).catch(
+            () => undefined,
+          );
+          if (present !== undefined) return present;
+          throw new CommandError(
+            `It is not known whether the conversation ${name} was created: look with kubectl conversations list`,
+            { cause: error },
+          );
+        }),
     );
     const { output } = options;
     if (!printValue(output, created)) print(output === 'name' ? nameOf(created) : name);

@@ -26,11 +26,17 @@ export const sayTo = (text: string, message: string, options: PluginOptions): Pr
     const { conversation, sandbox } = await storedWithSandbox(client, named(scene, text));
     const phase = await resumeFor(scene, conversation, sandbox);
     const { owner } = conversation.spec;
-    const number = await queueMessage(client, conversation, newUuid(Date.now()), said, (bytes, write) =>
-      scene.caps.during(owner, { storedBytes: bytes }, write),
+    const number = await queueMessage(
+      client,
+      conversation,
+      newUuid(Date.now()),
+      said,
+      (bytes, write) => scene.caps.during(owner, { storedBytes: bytes }, write),
     );
     const next =
-      phase === 'RUNNING' ? 'The agent gets it in a moment.' : 'The agent gets it once its sandbox runs.';
+      phase === 'RUNNING'
+        ? 'The agent gets it in a moment.'
+        : 'The agent gets it once its sandbox runs.';
     print(`Message ${number} to ${conversation.metadata.name} is stored. ${next}`);
   });
 
@@ -54,7 +60,8 @@ export const answer = (
     const shown = await storedWithSandbox(client, known);
     const pending = pendingApproval(shown.conversation);
     const { name } = shown.conversation.metadata;
-    if (pending === undefined) throw new CommandError(`The agent of ${name} asks nothing at the moment`);
+    if (pending === undefined)
+      throw new CommandError(`The agent of ${name} asks nothing at the moment`);
     const view = sandboxViewOf(shown.conversation, shown.sandbox);
     const question = presentWholeApproval(
       cachedConversation(shown.conversation),

@@ -12,7 +12,10 @@ import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube
 import { timelineOf, type TimelineEntry } from '../gateway/conversations/timeline.ts';
 import { storedWithSandbox } from '../gateway/lookup/stored.ts';
 import { presentWholeApproval } from '../gateway/presenters/approval.ts';
-import { sandboxViewOf, titleOf as titleOfConversation } from '../gateway/presenters/conversation.ts';
+import {
+  sandboxViewOf,
+  titleOf as titleOfConversation,
+} from '../gateway/presenters/conversation.ts';
 import type { QuotaRecord } from '../gateway/quota/quota-record.ts';
 import { pendingApproval } from '../resources/approval.ts';
 import { cachedConversation, type CachedConversation } from '../resources/cached-conversation.ts';
@@ -65,7 +68,10 @@ async function eventsAbout(
   } catch (error) {
     if (!isForbidden(error)) throw error;
     return {
-      refused: missingRight({ verb: 'list', plural: kubeEvents.plural, name: undefined }, namespace),
+      refused: missingRight(
+        { verb: 'list', plural: kubeEvents.plural, name: undefined },
+        namespace,
+      ),
     };
   }
 }
@@ -238,7 +244,10 @@ export function explanationLines(explanation: Explanation, now: number): readonl
     ...section('Start', startLines(explanation, now)),
     ...section('Sandbox', sandboxLines(explanation)),
     ...section('Pod', readLines(explanation.pod, 'There is none.', podLines)),
-    ...section('Claim', readLines(explanation.claim, 'There is none.', (claim) => [claimLine(claim)])),
+    ...section(
+      'Claim',
+      readLines(explanation.claim, 'There is none.', (claim) => [claimLine(claim)]),
+    ),
     ...section('Quota', quotaLines(explanation)),
     ...section('Question', question),
     ...section('Events', timelineLines(explanation)),

@@ -66,7 +66,9 @@ async function fromKubeconfig(
   const config = await readKubeconfig(files);
   if (context !== undefined && config.getContextObject(context) === null) {
     const known = config.getContexts().map(({ name }) => name);
-    throw new KubeconfigError(`${where}: there is no context '${context}', only ${known.join(', ')}`);
+    throw new KubeconfigError(
+      `${where}: there is no context '${context}', only ${known.join(', ')}`,
+    );
   }
   if (context !== undefined) config.setCurrentContext(context);
   const cluster = config.getCurrentCluster();
