@@ -74,5 +74,5 @@ it('the columns of a table begin at the same place, also after wide characters',
     ['日本', 'Runs'],
     ['a\nb\u001b', 'Waits'],
   ]);
-  expect(written.join('')).toBe('NAME        STATE\n日本        Runs\na\\nb\\u001b   Waits\n');
+  expect(written.join('')).toBe('NAME         STATE\n日本         Runs\na\\nb\\u001b   Waits\n');
 });
