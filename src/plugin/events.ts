@@ -30,14 +30,14 @@ async function* eventsOf(
   let pageId: string | undefined;
   let seen = new Set<string>();
   let isAway = false;
-  while (!signal.aborted) {
+  for (;;) {
     const query = new URLSearchParams({ sort_order: 'TIMESTAMP', limit: '100' });
     if (pageId !== undefined) query.set('page_id', pageId);
     let page;
     try {
       const json = await readService(
         service,
-        `/api/v1/conversation/${id}/events/search?${query}`,
+        `/api/v1/conversation/${id}/events/search?${query.toString()}`,
         signal,
       );
       page = pageSchema.parse(json);

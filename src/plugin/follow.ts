@@ -79,8 +79,8 @@ async function newsOf(
 
 /**
  * Prints each new sentence about a conversation, until nothing more happens without a person. A
- * cluster that does not answer for a moment does not end it. Returns the last state; undefined after
- * Ctrl-C.
+ * cluster that does not answer for a moment does not end it. Returns the last state; undefined
+ * after Ctrl-C.
  */
 export async function follow(
   client: KubeClient,
@@ -90,7 +90,7 @@ export async function follow(
   let [version, key] = ['', ''];
   let unchanged = 0;
   let isAway = false;
-  while (!signal.aborted) {
+  for (;;) {
     try {
       const present = await versionOf(client, followed, signal);
       unchanged = present === version ? unchanged + 1 : 0;
@@ -112,5 +112,4 @@ export async function follow(
     }
     if (!(await waited(pollMs, signal))) return undefined;
   }
-  return undefined;
 }

@@ -1,12 +1,9 @@
-import { wholeApprovalSchema } from '../gateway/presenters/approval.ts';
-import type { z } from 'zod';
-
-type Question = z.output<typeof wholeApprovalSchema>;
+import type { WholeApprovalRecord } from '../gateway/presenters/approval.ts';
 
 const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  | ${line}`);
 
 /** The whole question of an agent: every character that an approval is about, and the options. */
-export const questionLines = (question: Question): readonly string[] => [
+export const questionLines = (question: WholeApprovalRecord): readonly string[] => [
   `The agent asks to ${question.kind === 'execute' ? 'run' : 'use'} ${question.tool}:`,
   ...indented(question.text),
   ...(question.call_hash === null

@@ -129,7 +129,7 @@ export const titlesOf = (
   return (id) => titles.get(id) || undefined;
 };
 
-/** What the sentences about the conversations of an owner need of the others. */
+/** The other conversations and the quota of an owner, which the sentences about one name. */
 export function aroundOf(scene: Scene, owner: string): Around {
   const quota = quotaOf(scene, owner);
   const titleOf = titlesOf(scene, owner);

@@ -157,7 +157,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** What the gateway says about a refusal. */
+/** The gateway's explanation of a refusal. */
 export function refusalText({
   status,
   json,

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** What krew's validation asks of a manifest (internal/index/validation). */
+/** The rules of krew's validation of a manifest (internal/index/validation). */
 const safeName = /^[\w-]+$/;
 const requirement = z.strictObject({
   key: z.enum(['os', 'arch']),

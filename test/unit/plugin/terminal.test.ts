@@ -8,7 +8,7 @@ import {
 } from '../../../src/plugin/terminal.ts';
 
 const written: string[] = [];
-const { write } = process.stdout;
+const write = process.stdout.write.bind(process.stdout);
 beforeEach(() => {
   written.length = 0;
   process.stdout.write = (text) => written.push(String(text)) > 0;
