@@ -174,7 +174,7 @@ export async function valuesDocument(): Promise<string> {
     '',
     '# Values of the chart',
     '',
-    'Each value has its default in brackets. A name that is not here is refused before anything is changed. Set values in a file of your own: `helm upgrade --install … -f values.yaml`.',
+    "Each value has its default in brackets. A name that is not here is refused before anything is changed. A Secret, where nothing else is said, is one of the release's namespace.",
   ];
   const sizes = Map.groupBy(values, ({ path: [top = ''] }) => top);
   const sections = Map.groupBy(values, ({ path: [top = ''] }) =>

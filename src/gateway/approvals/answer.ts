@@ -15,7 +15,8 @@ import {
 } from '../../resources/approval.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { optional, shownText } from '../http/fields.ts';
 import { writeOnStored } from '../lookup/stored.ts';

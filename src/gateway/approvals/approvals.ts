@@ -10,7 +10,7 @@ import {
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { answerOf, answerSchema, approvalsPath, hasAnswer, storeAnswer } from './answer.ts';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { Derived } from '../lookup/cache.ts';

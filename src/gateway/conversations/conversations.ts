@@ -23,7 +23,7 @@ import { countSchema } from '../presenters/schemas.ts';
 import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
 import { compact } from '@conversation-operator/base/compact';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import {
   conversationParams,
   idsQuery,

@@ -8,7 +8,8 @@ import {
   type LaterMessage,
   type Message,
 } from '../../resources/conversation.ts';
-import { notFound, ProblemError, unavailable } from '../errors/problem-error.ts';
+import { notFound, unavailable } from '../errors/common-problems.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 
 /**

@@ -8,7 +8,8 @@ import {
 } from '@conversation-operator/kube/errors';
 import { Refusal } from '@conversation-operator/http/refusal';
 
-import { ProblemError, unavailable } from './problem-error.ts';
+import { ProblemError } from './problem-error.ts';
+import { unavailable } from './common-problems.ts';
 
 export const problemSchema = z.object({
   type: z.string(),

@@ -13,7 +13,7 @@ import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { HourlyLimit } from '../limits/host-budget.ts';
 import { writeOnStored } from '../lookup/stored.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 
 export interface PushRecordsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> {
   readonly client: KubeClient;

@@ -17,7 +17,8 @@ import {
   type WorkspaceSnapshot,
 } from '../../archive/workspace-snapshot.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { sendBytes } from '../http/send-bytes.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';

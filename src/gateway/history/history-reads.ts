@@ -12,7 +12,8 @@ import {
   type Conversation,
   isStartOver,
 } from '../../resources/conversation.ts';
-import { notFound, ProblemError, unavailable } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound, unavailable } from '../errors/common-problems.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import {

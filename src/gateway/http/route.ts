@@ -9,7 +9,7 @@ import { validate, type Schemas } from '../errors/validation.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 
 declare module 'express-serve-static-core' {
   interface Locals {

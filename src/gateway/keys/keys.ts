@@ -14,7 +14,8 @@ import {
 import { ownerName } from '../../resources/schema.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { type Principal, refuseTooDeep, requireScope, type KeyRing } from '../auth/key-ring.ts';
-import { notFound, ProblemError, onlyAdmin } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound, onlyAdmin } from '../errors/common-problems.ts';
 import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { shownName, optional, paging, time, unusedParameter } from '../http/fields.ts';

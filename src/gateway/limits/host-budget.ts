@@ -1,7 +1,8 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Holder } from '@conversation-operator/base/shares';
 import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
-import { ProblemError, notFound } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { HourlyUse, HourlyUses } from '../../resources/conversation-status.ts';

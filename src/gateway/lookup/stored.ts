@@ -5,7 +5,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import type { ObjectFeed } from './object-feed.ts';
 
 /**

@@ -22,7 +22,7 @@ import {
 import type { Lease } from '@conversation-operator/kube/core';
 import { operatorLeaseName, shardLeaseName, shardsOfHolder } from '../../resources/lease-names.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import { onlyAdmin } from '../errors/problem-error.ts';
+import { onlyAdmin } from '../errors/common-problems.ts';
 import { isWaitingReason } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { ownerRule, quotaRules } from '../../quota/rules.ts';

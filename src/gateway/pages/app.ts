@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { endpoints, type Route } from '../http/route.ts';
 import { escapeHtml, hashOf, pageHeaders, redirectToLogin } from './page.ts';
 import { immutable, sendFile, sendStatic } from '../http/send-bytes.ts';

@@ -1,7 +1,7 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { Exposure } from './sandbox.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { type ConversationSources, presentConversation } from './conversation.ts';
 import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';

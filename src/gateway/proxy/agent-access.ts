@@ -5,13 +5,13 @@ import type { Duplex } from 'node:stream';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Connections } from '@conversation-operator/http/limits/connections';
-import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { KeyChain, KeyRing } from '../auth/key-ring.ts';
-import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound, unavailable } from '../errors/common-problems.ts';
 import { toProblem } from '../errors/problem-response.ts';
 import { refuseConnection } from '../http/send-bytes.ts';
 import type { Cache } from '../lookup/cache.ts';
@@ -38,7 +38,7 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly publicUrl: () => string;
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
-  readonly limits: ForwardingLimits;
+  readonly limits: UpstreamsOptions['limits'];
   /** Semaphores: `keyed` for requests and WebSockets with a session key, `keyless` for others. */
   readonly places: Pick<UpstreamsOptions, 'keyed' | 'keyless' | 'connections'>;
   readonly connections: Connections;

@@ -5,7 +5,8 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import { maxPullRequests, type PullRequestRecord } from '../../resources/pull-request.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import type { PullRequest } from '../git/host-api/host-api.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 

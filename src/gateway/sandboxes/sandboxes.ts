@@ -27,7 +27,8 @@ import {
 } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { type Route, endpoints, success, successSchema, ownSandbox } from '../http/route.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
 import { z } from 'zod';

@@ -4,7 +4,8 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { SecretReads } from '../auth/secret-reads.ts';
 import { z } from 'zod';
 import { endpoints, type Route } from '../http/route.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { nullableText } from '../presenters/schemas.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 

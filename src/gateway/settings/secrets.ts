@@ -9,7 +9,8 @@ import {
   type OwnerSecret,
   type OwnerSettingsSpec,
 } from '../../resources/owner-settings.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { notFound } from '../errors/common-problems.ts';
 import { invalidField } from '../errors/validation.ts';
 import { endpoints, success, successSchema, type Route } from '../http/route.ts';
 import { unreadable } from '../lookup/secret-reader.ts';

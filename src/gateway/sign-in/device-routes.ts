@@ -10,7 +10,8 @@ import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limit
 import type { ApiKeyScope } from '../../resources/api-key.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import { refuseTooDeep, requireScope, type Principal } from '../auth/key-ring.ts';
-import { ProblemError, unavailable } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { unavailable } from '../errors/common-problems.ts';
 import { invalidField } from '../errors/validation.ts';
 import { endpoints, type HandlerResult, type Route } from '../http/route.ts';
 import { escapeHtml, leavePage, sendPage, type Page } from '../pages/page.ts';

@@ -9,7 +9,8 @@ import type { TrustedProxies } from '@conversation-operator/http/limits/client-a
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
-import { ProblemError, unavailable } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { unavailable } from '../errors/common-problems.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, leavePage, type Page } from '../pages/page.ts';
 import { identityOf, IdentityRefused, type Claims, type IssuerSettings } from './identity.ts';

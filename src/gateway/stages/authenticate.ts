@@ -13,7 +13,7 @@ import {
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler } from 'express';
-import { unavailable } from '../errors/problem-error.ts';
+import { unavailable } from '../errors/common-problems.ts';
 import { scopeOf, type Route } from '../http/route.ts';
 
 interface AuthenticationNeeds {

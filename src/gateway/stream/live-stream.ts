@@ -25,7 +25,7 @@ import type { KeyRing } from '../auth/key-ring.ts';
 import type { OpenStreams } from '@conversation-operator/http/server/listen';
 import type { Logger } from '@conversation-operator/base/logger';
 import { type Route, endpoints } from '../http/route.ts';
-import { unavailable } from '../errors/problem-error.ts';
+import { unavailable } from '../errors/common-problems.ts';
 
 const { get } = endpoints('stream');
 
