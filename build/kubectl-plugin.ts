@@ -56,6 +56,17 @@ export const krewManifest = ({ version, uri, archive }: KrewOptions): object => 
   },
 });
 
+/** The package by which npm installs the executable, under both of its names. */
+function npmPackage(): object {
+  const { version, license, engines } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    readonly version: string;
+    readonly license: string;
+    readonly engines: object;
+  };
+  const bin = { [executable]: executable, [completer]: executable };
+  return { name: executable, version, license, private: true, type: 'module', engines, bin };
+}
+
 /** Writes the executable and its archive, the same bytes each time. Returns the archive's path. */
 export function packPlugin(built: string, folder: string): string {
   rmSync(folder, { recursive: true, force: true });
@@ -64,6 +75,7 @@ export function packPlugin(built: string, folder: string): string {
   chmodSync(join(folder, executable), 0o755);
   symlinkSync(executable, join(folder, completer));
   copyFileSync('LICENSE', join(folder, 'LICENSE'));
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(npmPackage(), undefined, 2)}\n`);
   const owner = ['--owner=0', '--group=0', '--numeric-owner', '--mtime=@0', '--mode=u=rwX,go=rX'];
   const tar = execFileSync('tar', ['-C', folder, ...owner, '-cf', '-', executable, 'LICENSE'], {
     maxBuffer: 64 * 1024 * 1024,

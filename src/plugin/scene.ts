@@ -37,8 +37,8 @@ function listed<T extends KubeObject>(
     store,
     hasSynced: true,
     freshness: { newsAgeMs: 0, isInterrupted: false },
-    addHandler: ({ added }) => {
-      for (const object of objects) added?.(object);
+    addHandler: (handler) => {
+      for (const object of objects) handler.added?.(object);
       return () => undefined;
     },
   };

@@ -9,7 +9,10 @@ import { archiveName, krewManifest, packPlugin } from '../../../build/kubectl-pl
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'plugin-'));
-  writeFileSync(join(folder, 'kubectl-conversations.js'), '#!/usr/bin/env node\n');
+  writeFileSync(
+    join(folder, 'kubectl-conversations.js'),
+    "#!/usr/bin/env node\nimport { stdout } from 'node:process';\nstdout.write('runs\\n');\n",
+  );
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -65,4 +68,13 @@ it('an archive of the same program has the same bytes, and an executable file', 
   expect(one?.equals(other ?? Buffer.alloc(0))).toBe(true);
   const listed = execFileSync('tar', ['-tvzf', '-'], { input: one }).toString();
   expect(listed).toMatch(/^-rwxr-xr-x 0\/0 .* kubectl-conversations$/m);
+});
+
+it('npm installs the program under both of its names', () => {
+  const packed = join(folder, 'packed');
+  packPlugin(folder, packed);
+  const flags = ['--offline', '--no-audit', '--no-fund', '--prefix', join(folder, 'global')];
+  execFileSync('npm', ['install', '--global', ...flags, packed]);
+  for (const name of ['kubectl-conversations', 'kubectl_complete-conversations'])
+    expect(execFileSync(join(folder, 'global', 'bin', name), { encoding: 'utf8' })).toBe('runs\n');
 });
