@@ -74,7 +74,7 @@ const headOf = (entry: Entry): string => {
     case 'message':
       return `${entry.source === 'user' ? 'You' : 'Agent'}:`;
     case 'tool':
-      return `${entry.tool}, ${entry.state}: ${entry.summary}`;
+      return `${entry.tool}, ${entry.state}${entry.summary === '' ? '' : `: ${entry.summary}`}`;
     case 'notice':
       return `${entry.isProblem ? '! ' : ''}${entry.text}`;
     case 'folded':

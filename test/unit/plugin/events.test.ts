@@ -33,7 +33,7 @@ it.each([
       tool_call_id: 'c1',
       observation: { content: [{ type: 'text', text: 'done' }], exit_code: 2 },
     },
-    ['12:34:56 terminal, failed: ', '    done'],
+    ['12:34:56 terminal, failed', '    done'],
   ],
   [
     'an error of the run',
