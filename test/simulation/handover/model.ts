@@ -9,7 +9,7 @@ import {
 } from '@conversation-operator/kube/object';
 import { bySandbox } from '../../../src/controllers/caches.ts';
 import { HandoverReconciler } from '../../../src/controllers/handover/reconcile.ts';
-import { queueMessage } from '../../../src/gateway/conversations/messages.ts';
+import { queueMessage } from '../../../src/gateway/conversations/message-queue.ts';
 import { deleteOwned } from '../../../src/gateway/lookup/stored.ts';
 import { requestResume, requestRun } from '../../../src/gateway/sandboxes/resume.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
