@@ -64,7 +64,7 @@ export const handoverMutants: Readonly<Record<string, TestedMutant>> = {
   'a late resume of the old owner counts': {
     ...model,
     file: 'src/gateway/sandboxes/resume.ts',
-    from: 'spec: { owner, replicas: 1 },',
-    to: 'spec: { replicas: 1 },',
+    from: 'spec: { owner, replicas: 1 }',
+    to: 'spec: { replicas: 1 }',
   },
 };
