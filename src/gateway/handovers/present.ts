@@ -18,7 +18,7 @@ const wirePhaseOf = {
   Refused: 'refused',
 } as const satisfies Record<HandoverPhase, (typeof wirePhases)[number]>;
 
-/** What an accepted offer moves, and what it does not, for the people who decide. */
+/** Effects of an acceptance, as the people read them who decide. */
 const effects = {
   moves: [
     'The conversation with its title, messages, events, archive and pull requests, and the question of the agent that waits for an answer.',
