@@ -82,7 +82,7 @@ class Model {
   #isCalm = false;
   #isFull = false;
   /** The first promise that a request has broken. */
-  #broken: unknown;
+  #broken: Error | undefined;
   #before: { conversation?: Conversation; sandbox?: Sandbox } = {};
 
   constructor(random: Random) {
@@ -97,7 +97,7 @@ class Model {
     // The callers of a request would take the error of a check for one of the request.
     this.#network.onExecuted = (actor) =>
       this.#check(actor).catch((error: unknown) => {
-        this.#broken ??= error;
+        this.#broken ??= error as Error;
       });
   }
 
@@ -194,7 +194,7 @@ class Model {
     await this.#clock.advance(random.between(1, 2_000));
     for (const one of this.#processes)
       if (this.#isCalm || random.chance(0.3)) await this.#refresh(one.known);
-    if (this.#isCalm || random.chance(0.4)) await this.#followSandboxes();
+    if (this.#isCalm || random.chance(0.2)) await this.#followSandboxes();
     if (this.#isCalm) await this.#answer();
     const names = ['to-bob', 'to-carol'];
     const process = random.pick(this.#processes);
