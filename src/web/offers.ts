@@ -1,5 +1,5 @@
 import type { Scope } from './rights.ts';
-import { isFailedStart, sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
+import { isFailedStart, sandboxIdOf, sandboxStatusOf, type Facts } from '../sentences/facts.ts';
 
 export type ActionName = 'answer' | 'pause' | 'interrupt' | 'resume' | 'start-again';
 

@@ -8,7 +8,6 @@ import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limit
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { shareNameOf, shares, type Share, type ShareSpec } from '../../resources/share.ts';
 import type { Principal } from '../auth/key-ring.ts';
 import { hashKey, isEqual, isWellFormedShareToken } from '../auth/key.ts';
@@ -16,6 +15,7 @@ import { RepeatedLines } from '../auth/repeated-lines.ts';
 import { notFound, unavailable } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { OpenedShare } from './shared-record.ts';
 import { principalIfAny, type ReaderNeeds } from '../stages/authenticate.ts';
 
 /**
@@ -37,11 +37,6 @@ interface Answer {
   /** Whether this answer, or while it is awaited the one before, has a Share. */
   isFound: boolean;
   readonly share: Promise<Share | undefined>;
-}
-
-export interface OpenedShare {
-  readonly share: Share;
-  readonly conversation: CachedConversation;
 }
 
 interface Opening {

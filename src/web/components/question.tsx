@@ -4,7 +4,7 @@ import type { Approval, ConversationRecord, WholeApproval } from '../wire.ts';
 import { InOrder, TextBlock } from './text-block.tsx';
 import { api, messageOf } from '../api.ts';
 import { usePage } from '../page-state.ts';
-import { outcomeOf, type Stored } from '../sentences.ts';
+import { outcomeOf, type Stored } from '../../sentences/sentences.ts';
 
 /** A user's answer to a question, until the record of the conversation shows it. */
 interface GivenAnswer {

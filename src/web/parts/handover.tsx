@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { handoverEffects } from '../../resources/handover-effects.ts';
 import { api, messageOf } from '../api.ts';
-import { titleOf } from '../facts.ts';
+import { titleOf } from '../../sentences/facts.ts';
 import { isOpen } from '../handover-states.ts';
 import { Entry } from '../key-list.ts';
 import { usePage } from '../page-state.ts';
