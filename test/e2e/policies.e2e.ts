@@ -37,7 +37,7 @@ describe('the admission policies of the installed chart', () => {
     const names = (await kubectl('get validatingadmissionpolicies -o name'))
       .split('\n')
       .filter((name) => name.includes(`/${namespace}-`));
-    expect(names).toHaveLength(4);
+    expect(names).toHaveLength(5);
     const warnings = () =>
       kubectl([
         'get',

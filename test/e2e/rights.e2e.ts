@@ -108,6 +108,7 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${core}/persistentvolumeclaims`],
     ['GET', `${ours}/conversations`],
     ['GET', `${ours}/sandboxes`],
+    ['GET', `${ours}/handovers`],
     [
       'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,
@@ -120,6 +121,7 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['GET', `${ours}/ownersettings`],
     ['GET', `${ours}/shares`],
+    ['GET', `${ours}/handovers`],
     ['GET', `${ours}/conversationquotas`],
   ],
 };
@@ -129,7 +131,10 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/ownersettings`],
     ['GET', `${ours}/shares`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
-    ['PATCH', `${ours}/conversations/none`, '{}'],
+    ['POST', `${ours}/conversations?dryRun=All`, '{}'],
+    // People offer and answer.
+    ['POST', `${ours}/handovers?dryRun=All`, '{}'],
+    ['PATCH', `${ours}/handovers/none`, '{}'],
     // The gateway alone writes settings.
     ['PATCH', `${ours}/ownersettings/none`, '{}'],
   ],
@@ -140,6 +145,9 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['DELETE', `${core}/persistentvolumeclaims/none`],
     ['PATCH', `${ours}/sandboxes/none/status`, '{}'],
     ['DELETE', `${ours}/ownersettings/none`],
+    ['DELETE', `${ours}/handovers/none`],
+    ['PATCH', `${ours}/handovers/none/status`, '{}'],
+    ['PATCH', `${ours}/shares/none`, '{}'],
     [
       'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,
@@ -189,19 +197,19 @@ it('comes up by itself once a RoleBinding is there that was missing', async () =
   });
   const inRelease = (args: string) => kubectl(`--namespace ${facts.namespace} ${args}`);
   await kubectl(`--namespace ${facts.sandboxes} delete ${binding}`);
-  const pod = (
-    await inRelease(
-      'get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[0].metadata.name}',
-    )
-  ).trim();
-  await inRelease(`delete pod ${pod}`);
-  const newest = await eventually('another gateway whose log says what is missing', async () => {
+  const newestPod = async () => {
     const names = await inRelease(
       'get pods -l app.kubernetes.io/component=gateway --sort-by=.metadata.creationTimestamp -o name',
     );
-    const name = names.split('\n').at(-1) ?? '';
+    return names.split('\n').at(-1) ?? '';
+  };
+  // The newest: others may be on their way out already, after an upgrade.
+  const pod = await newestPod();
+  await inRelease(`delete ${pod}`);
+  const newest = await eventually('another gateway whose log says what is missing', async () => {
+    const name = await newestPod();
     return (
-      name !== `pod/${pod}` &&
+      name !== pod &&
       /is forbidden.*cannot list/.test(await inRelease(`logs ${name} --tail=100`)) &&
       name
     );
