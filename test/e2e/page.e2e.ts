@@ -14,7 +14,7 @@ const { hostname } = new URL(publicUrl);
 let forward: PortForward;
 let window: Window;
 beforeAll(async () => {
-  forward = await PortForward.open(up.facts.namespace, `${release}-gateway`, 80);
+  forward = await PortForward.open(up.facts.namespace, `service/${release}-gateway`, 80);
   window = await Window.open({
     firstPicture: 201,
     rules: [`MAP ${hostname} ${new URL(forward.url).host}`],

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import Provider, { interactionPolicy } from 'oidc-provider';
@@ -11,6 +12,15 @@ export interface Account {
   groups: readonly string[];
 }
 
+/** Where a provider is served that browsers of other machines reach. */
+export interface PublicAddress {
+  readonly url: string;
+  readonly port: number;
+  /** As PEM. */
+  readonly cert: string;
+  readonly key: string;
+}
+
 /**
  * The certified provider `oidc-provider`, with accounts and a form to sign in. Its tokens have the
  * claims `name` and `groups`.
@@ -18,29 +28,36 @@ export interface Account {
 export class OidcProvider {
   readonly accounts: Map<string, Account>;
   readonly #server: Server;
+  readonly #publicUrl: string | undefined;
   readonly #cookieKey = randomBytes(32).toString('hex');
   readonly #tokens: { readonly destroy: () => Promise<void> }[] = [];
   #provider: Provider | undefined;
 
-  private constructor(accounts: Readonly<Record<string, Account>>) {
+  private constructor(accounts: Readonly<Record<string, Account>>, address?: PublicAddress) {
     this.accounts = new Map(Object.entries(accounts));
-    this.#server = createServer((request, response) => {
+    this.#publicUrl = address?.url;
+    const serve = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error: unknown) => {
         response.writeHead(500).end(String(error));
       });
-    });
+    this.#server = address === undefined ? createServer(serve) : createTlsServer(address, serve);
   }
 
-  static async start(accounts: Readonly<Record<string, Account>>): Promise<OidcProvider> {
-    const provider = new OidcProvider(accounts);
-    provider.#server.listen(0, '127.0.0.1');
+  /** @param address By default a port of this machine, without TLS. */
+  static async start(
+    accounts: Readonly<Record<string, Account>>,
+    address?: PublicAddress,
+  ): Promise<OidcProvider> {
+    const provider = new OidcProvider(accounts, address);
+    if (address === undefined) provider.#server.listen(0, '127.0.0.1');
+    else provider.#server.listen(address.port);
     await once(provider.#server, 'listening');
     provider.serveClient('http://127.0.0.1:9');
     return provider;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return this.#publicUrl ?? `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   /** Serves the client `gateway` of the service at this address, in place of an earlier one. */

@@ -20,11 +20,17 @@ const announce = `new MutationObserver((changes) => {
  * preflights itself. Sandboxes have addresses of their own in 127.0.0.0/8, or names below
  * `localhost`.
  */
-export const launchBrowser = (rules: readonly string[] = []): Promise<Browser> => {
+export const launchBrowser = (
+  rules: readonly string[] = [],
+  trustedKey?: string,
+): Promise<Browser> => {
   const all = [...rules, 'MAP * ~NOTFOUND', 'EXCLUDE 127.*', 'EXCLUDE *.localhost'];
   return chromium.launch({
     executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
-    args: [`--host-resolver-rules=${all.join(' , ')}`],
+    args: [
+      `--host-resolver-rules=${all.join(' , ')}`,
+      ...(trustedKey === undefined ? [] : [`--ignore-certificate-errors-spki-list=${trustedKey}`]),
+    ],
   });
 };
 
@@ -33,6 +39,14 @@ export interface Socket {
   readonly sent: string[];
   readonly received: string[];
   open: boolean;
+}
+
+export interface WindowOptions {
+  readonly firstPicture?: number;
+  /** Further rules of Chromium about the addresses of hosts. */
+  readonly rules?: readonly string[];
+  /** SHA-256 of the public key of servers whose certificates count, in Base64. */
+  readonly trustedKey?: string;
 }
 
 /** A page in its own browser, which reaches only this machine, and what went wrong in it. */
@@ -52,12 +66,12 @@ export class Window {
     this.#pictures = firstPicture;
   }
 
-  /** @param options.rules Further rules of Chromium about the addresses of hosts. */
   static async open({
     firstPicture = 1,
     rules = [],
-  }: { readonly firstPicture?: number; readonly rules?: readonly string[] } = {}): Promise<Window> {
-    const browser = await launchBrowser(rules);
+    trustedKey,
+  }: WindowOptions = {}): Promise<Window> {
+    const browser = await launchBrowser(rules, trustedKey);
     const context = await browser.newContext({
       viewport: { width: 1280, height: 800 },
       locale: 'en-US',

@@ -10,7 +10,7 @@ interface Exception {
   readonly why: string;
 }
 
-const loopback = String.raw`^(http|ws)://127\.[\d.]+:\d+`;
+const loopback = String.raw`^(http|ws)s?://(127\.[\d.]+:\d+|people\.test)`;
 const at = (path: string): RegExp => new RegExp(`${loopback}${path}`);
 
 /** Everything that may go wrong in the web UI's page, and why it may. */

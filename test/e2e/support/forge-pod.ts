@@ -68,7 +68,9 @@ export async function startForgeOfCluster(
     JSON.parse(await inTools(`exec ${name} -- /forge/scripts/up /forge/state ${port} ${url}`)),
   );
   const forward =
-    stateFolder === undefined ? await PortForward.open(namespace, name, port) : undefined;
+    stateFolder === undefined
+      ? await PortForward.open(namespace, `service/${name}`, port)
+      : undefined;
   const address = await inTools(`get pod ${name} -o jsonpath={.status.podIP}`);
   const ownUrl = forward?.url ?? url;
   // The node learns of the endpoints of a Service a little later.

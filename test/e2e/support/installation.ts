@@ -104,6 +104,17 @@ export interface ValuesOptions extends Pick<Facts, 'tools' | 'gitUrl'> {
   };
   /** Values of `archive`. By default there is none. */
   readonly archive?: object;
+  /** A provider that people sign in at. */
+  readonly identity?: {
+    /** Base URL of the gateway. */
+    readonly publicUrl: string;
+    /** Item of `gateway.signIn.issuers`. */
+    readonly issuer: object;
+    /** Name of a Secret. */
+    readonly secret: string;
+    /** Name of a ConfigMap. */
+    readonly trust: string;
+  };
   /** Whether the gateway asks the API server about the tokens of service accounts. */
   readonly tokenReview?: boolean;
 }
@@ -114,6 +125,7 @@ export function chartValues({
   gitUrl,
   forge,
   archive,
+  identity,
   tokenReview = false,
 }: ValuesOptions): object {
   const { repository, tag } = agentImage();
@@ -129,9 +141,13 @@ export function chartValues({
     ],
     ...(forge === undefined ? {} : { gitCredentials: { existingSecret: forge.credentials } }),
     ...(archive === undefined ? {} : { archive }),
+    ...(identity === undefined ? {} : { trust: { configMap: identity.trust } }),
     gateway: {
-      publicUrl,
+      publicUrl: identity?.publicUrl ?? publicUrl,
       signIn: {
+        ...(identity === undefined
+          ? {}
+          : { issuers: [identity.issuer], existingSecret: identity.secret }),
         serviceAccounts: {
           rules: [{ namespace: tools, name: 'runner', owner: programOwner }],
           ...(tokenReview ? { tokenReview } : {}),

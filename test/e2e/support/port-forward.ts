@@ -3,7 +3,7 @@ import { eventually } from '../../support/eventually.ts';
 import { kubectlPath } from '../../support/kubectl.ts';
 import { kubeconfig } from './cluster.ts';
 
-/** A port-forward to a Service of a remote cluster, which is opened again when its pod goes. */
+/** A port-forward into a cluster, which is opened again when its pod goes. */
 export class PortForward {
   readonly #target: readonly string[];
   #child: ReturnType<typeof spawn> | undefined;
@@ -14,14 +14,9 @@ export class PortForward {
     this.#target = target;
   }
 
-  static async open(namespace: string, service: string, port: number): Promise<PortForward> {
-    const forward = new PortForward([
-      '--namespace',
-      namespace,
-      'port-forward',
-      `service/${service}`,
-      `:${port}`,
-    ]);
+  /** @param target `service/NAME` or `pod/NAME`. */
+  static async open(namespace: string, target: string, port: number): Promise<PortForward> {
+    const forward = new PortForward(['--namespace', namespace, 'port-forward', target, `:${port}`]);
     forward.#start();
     await eventually('a port to be forwarded', () => forward.#port > 0);
     return forward;

@@ -8,6 +8,7 @@ const order = [
   'talk',
   'service-account',
   'page',
+  'people',
   'quota',
   'causes',
   'pools',

@@ -65,7 +65,7 @@ async function install(place: Place): Promise<Facts> {
 
   let url = `http://${await kubectl(`--namespace ${namespace} get service ${release}-gateway -o jsonpath={.spec.clusterIP}`)}`;
   if (stateFolder === undefined) {
-    globalThis.e2ePortForward = await PortForward.open(namespace, `${release}-gateway`, 80);
+    globalThis.e2ePortForward = await PortForward.open(namespace, `service/${release}-gateway`, 80);
     url = globalThis.e2ePortForward.url;
   }
   const keys: Record<string, string> = {};
