@@ -359,7 +359,7 @@ describe('people of a company, at two gateways in turn', () => {
   );
 
   step('revoke it, at both gateways within seconds', async () => {
-    const path = `/api/v1/shared/${new URL(link).pathname.replace('/shared/', '')}`;
+    const path = `/api/v1/shared/${new URL(link).pathname.replace('/shared/', '')}/conversation`;
     expect(await statuses('', 'GET', path)).toEqual([200, 200]);
     await choose('Share…');
     await within('Share', 'Revoke Anyone who has the link').click();
