@@ -234,9 +234,17 @@ it('a failed start has its remedy, and follow ends with 1', async () => {
   expect(code).toBe(1);
   const [name = ''] = stdout.split('\n');
   expect(await printed('why', name)).toMatch(
-    /Ask the operators of this service; template absent\./,
+    /Ask the operators of this service \(template absent\)\./,
   );
   await printed('delete', name, '--yes');
+});
+
+it('follow ends with 1 where a person is needed', async () => {
+  const { code, stdout } = await plugin(['start', '-m', 'x', '--owner', 'local', '--follow']);
+  expect(stdout).toContain('No model is configured');
+  expect(code).toBe(1);
+  const [name = ''] = stdout.split('\n');
+  await printed('delete', `conversation.conversation-operator.dev/${name}`, '--yes');
 });
 
 it('texts of owners and agents move no cursor', async () => {
