@@ -361,7 +361,7 @@ it('a login by the device flow gives events, the owner and the page, and keeps i
   let said = '';
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = once(child, 'exit');
-  const code = await eventually('a code', () => /code (\S+) in\./.exec(said)?.[1]);
+  const code = await eventually('a code', () => /code (\S+), and allow/.exec(said)?.[1]);
   const link = /^http:\S+\/login\?token=\S+$/m.exec(up.output)?.[0] ?? '';
   const headers = { origin: up.url, 'sec-fetch-site': 'same-origin' };
   const body = new URL(link).searchParams;
