@@ -35,15 +35,15 @@ const revocationMs = 5_000;
 
 const rule = (value: string, role: string) => ({ claim: 'groups', value, role });
 const account = (name: string, group: string) => ({
-  password: `${name}-password`,
-  name: `${name} Example`,
+  password: `The password of ${name}`,
+  name,
   groups: [group],
 });
 const accounts = {
-  alice: account('alice', 'platform'),
-  bob: account('bob', 'developers'),
-  vera: account('vera', 'auditors'),
-  dora: account('dora', 'developers'),
+  alice: account('Alice Example', 'platform'),
+  bob: account('Bob Example', 'developers'),
+  vera: account('Vera Example', 'auditors'),
+  dora: account('Dora Example', 'developers'),
 };
 
 const k = (args: string) => kubectl(`--namespace ${sandboxes} ${args}`);
@@ -254,7 +254,7 @@ describe('people of a company, at two gateways in turn', () => {
     dora = await signIn('dora', 251);
     oldCookies = await cookiesOf(dora);
     expect(await statuses(oldCookies, 'GET', '/api/v1/users/me')).toEqual([200, 200]);
-    // What follows from this is looked at last.
+    // The last step looks at the consequences, which take a minute.
     await identity.setGroups('dora', ['marketing']);
     removedAtMs = performance.now();
   });

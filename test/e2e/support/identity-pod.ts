@@ -13,7 +13,7 @@ const execute = promisify(execFile);
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 const name = 'identity';
 const port = 8080;
-/** What the provider's dependencies expect of a file that is no module. */
+/** Defines `require`, which dependencies of the provider call. */
 const banner =
   "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 
@@ -29,7 +29,7 @@ export interface IdentityOfCluster extends AsyncDisposable {
   /** The issuer: by address, as a cluster of test/cluster resolves no names. */
   readonly url: string;
   readonly target: Target;
-  /** Of the certificate for the provider and the host of the gateway. */
+  /** Has issued a certificate for the provider and the host of the gateway. */
   readonly authority: PrivateAuthority;
   /** SHA-256 of the public key of that certificate, in Base64. */
   readonly keyHash: string;
@@ -66,7 +66,7 @@ export async function startIdentityOfCluster({
     ],
     { maxBuffer: 8 * 1024 * 1024 },
   );
-  // Compressed, because an object has at most 1 MiB, and not by `kubectl apply`, which stores it twice.
+  // An object has at most 1 MiB, and `kubectl apply` would store the program twice.
   await kubectl(
     'create -f -',
     JSON.stringify({
