@@ -21,6 +21,7 @@ import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { createLocalArchive, openArchive } from './archive.ts';
 import {
   serveAgentSide,
+  auditOf,
   gatewaySettings,
   webDirectories,
   pullRequestService,
@@ -201,7 +202,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
   const credentials = gitCredentials(config, runtime, stack);
-  const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
+  const audit = auditOf(config, runtime);
+  const forPullRequests = { client, credentials, caches, audit };
+  const pullRequests = pullRequestService(config, forPullRequests, runtime, stack);
   // Gateway and operator share this process. Notifications before the operator starts are lost.
   let notify: (notification: AgentNotification) => void = () => undefined;
   const portFile = 'agent-side-port';
@@ -216,6 +219,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       // Agents store URLs of tools and secrets with this port, so each start prefers the last port.
       port: await lastPort(folder, portFile),
       pullRequests,
+      audit,
       version,
       caches: { ...caches, ownerSettings: settingsCache },
       notify: (notification) => notify(notification),
@@ -270,6 +274,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
+    audit,
     ...signInOf(config, runtime),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),

@@ -19,6 +19,8 @@ import { SecretReader } from './lookup/secret-reader.ts';
 import { SettingsStore } from './lookup/settings-store.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
+import { auditTo } from '../observability/audit.ts';
+import { Refusals } from './audit/refusals.ts';
 import { createSignIn } from './sign-in/create-sign-in.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 
@@ -43,7 +45,8 @@ export type Services = ReturnType<typeof createServices>;
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
   const { namespace, caches, clock, metrics, keys } = options;
   const logger = options.logger.child({ component: 'gateway' });
-  const audit = options.audit ?? logger;
+  const audit = options.audit ?? auditTo(logger);
+  const refusals = new Refusals({ audit, clock });
   const publicUrl = () =>
     (options.publicUrl ?? `http://${reachable(options.host)}:${port()}`).replace(/\/+$/, '');
   const proxies = trustedProxies(options.trustedProxies ?? []);
@@ -75,6 +78,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     metrics,
     clientAddress: proxies.clientAddress,
     failedKey: (address) => rateLimits.failedKey(address),
+    refusals,
     urlTemplate: options.sandboxUrlTemplate,
     loopbackOrigins: options.loopbackOrigins,
     ...limits.forwarding,
@@ -92,7 +96,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
-  const signIn = createSignIn(options, { ring, lookup, feeds, logger, publicUrl, random });
+  const signIn = createSignIn(options, { ring, lookup, feeds, logger, publicUrl, random, audit });
   const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),
@@ -104,6 +108,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     clock,
     logger,
     audit,
+    refusals,
     metrics,
     keys,
     sealing,

@@ -27,7 +27,8 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { notFound } from '../errors/common-problems.ts';
 import { invalidField } from '../errors/validation.ts';
-import { type Route, endpoints, ownConversation } from '../http/route.ts';
+import type { Audit } from '../../observability/audit.ts';
+import { type Route, callerOf, endpoints, ownConversation } from '../http/route.ts';
 import { Derived } from '../lookup/cache.ts';
 import { storedWithSandbox, writeOnStored } from '../lookup/stored.ts';
 import { searchPage, sortedBy } from '../paging/keyset.ts';
@@ -87,6 +88,7 @@ interface ApprovalNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly lookup: ResourceLookup;
+  readonly audit: Audit;
   readonly feeds: {
     readonly conversations: ObjectFeed<CachedConversation>;
     readonly sandboxes: ObjectFeed<Sandbox>;
@@ -95,7 +97,7 @@ interface ApprovalNeeds {
 
 /** Routes that show and answer the agents' requests to use a tool. No answer is automatic. */
 export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
-  const { client, lookup, feeds } = needs;
+  const { client, lookup, feeds, audit } = needs;
   const record = (conversation: CachedConversation) =>
     presentApproval(
       conversation,
@@ -183,6 +185,12 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         const { name } = known.metadata;
         const isNew = answerOf(conversation, id) === undefined;
         await store(client, known, id, { ...body, by: call.owner });
+        audit('ApprovalAnswered', {
+          ...callerOf(call),
+          conversation: name,
+          approval: id,
+          answer: 'option_id' in body ? body.option_id : body.decision,
+        });
         const isClosed = (seen: CachedConversation | undefined) =>
           seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
         if (isNew && phase === 'RUNNING')

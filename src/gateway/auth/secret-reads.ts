@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import { compact } from '@conversation-operator/base/compact';
+import type { Clock } from '@conversation-operator/base/clock';
 import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
 import { type Sandbox, sessionKeyGenerationOf } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -7,19 +7,18 @@ import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
+import type { Audit, AuditHolder, AuditOrigin } from '../../observability/audit.ts';
+import { Repeats } from '../audit/repeats.ts';
 import { expiryBy } from '../lookup/cache.ts';
 import type { Reader } from './session-keys.ts';
-import type { Principal } from './key-ring.ts';
+import { holderOf, type Principal } from './key-ring.ts';
 
-/** Minimum time between two log lines about the same secret and reader. */
-const repeatMs = 60_000;
 /** Rate limit of a sandbox; its agent reads all secrets at its start and some for each command. */
 const sandboxRate = { perSecond: 20, burst: 200, capacity: 20_000 };
 const ownerRate = { perSecond: 100, burst: 1_000, capacity: 20_000 };
 
 /** One read of a secret, without the value of the secret. */
-export interface SecretRead {
-  readonly requestId: string | undefined;
+export interface SecretRead extends AuditOrigin, Partial<Omit<AuditHolder, 'owner'>> {
   readonly sandbox: Sandbox;
   readonly secret: string;
   /** Id of the conversation whose agent reads; undefined for other readers. */
@@ -28,31 +27,29 @@ export interface SecretRead {
   readonly by: string;
 }
 
-/** The reads of one secret by one reader that have no log line: the newest, and their number. */
-interface Repeats {
-  read: SecretRead | undefined;
-  count: number;
-}
-
 /**
  * Limits how often a sandbox's secrets are read, and writes every read to the audit log. The first
  * read of a secret by a reader gets a log line at once. Further reads share at most one line a
  * minute, which has their number. The rate limits also bound the memory of this class.
  */
 export class SecretReads {
-  readonly #audit: Logger;
-  readonly #clock: Clock;
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  /** Reads since the last log line about this secret and reader. An entry lasts about a minute. */
-  readonly #recent = new Map<string, Repeats>();
-  #timer: Timer | undefined;
+  readonly #repeats: Repeats<SecretRead>;
 
-  constructor({ audit, clock }: { readonly audit: Logger; readonly clock: Clock }) {
-    this.#audit = audit;
-    this.#clock = clock;
+  constructor({ audit, clock }: { readonly audit: Audit; readonly clock: Clock }) {
     this.#ofSandboxes = new TokenBuckets({ clock, ...sandboxRate });
     this.#ofOwners = new TokenBuckets({ clock, ...ownerRate });
+    this.#repeats = new Repeats({
+      clock,
+      linesAtOnce: 1,
+      maxNames: Infinity,
+      write: ({ sandbox: { metadata, spec }, ...read }, repeats) =>
+        audit(
+          'SecretRead',
+          compact({ ...read, owner: spec.owner, sandbox: metadata.name, repeats }),
+        ),
+    });
   }
 
   /** Counts a read. Throws `rate-limited` above `sandboxRate` or `ownerRate`. */
@@ -66,52 +63,12 @@ export class SecretReads {
   /** Records a read whose response contains the value of the secret. */
   record(read: SecretRead): void {
     const { sandbox, conversation, secret, by } = read;
-    const key = JSON.stringify([sandbox.metadata.uid, conversation, secret, by]);
-    const repeats = this.#recent.get(key);
-    if (repeats === undefined) {
-      this.#recent.set(key, { read: undefined, count: 0 });
-      this.#write(read);
-      this.#timer ??= this.#clock.after(repeatMs, () => this.#minute());
-    } else {
-      repeats.read = read;
-      repeats.count += 1;
-    }
+    this.#repeats.record(JSON.stringify([sandbox.metadata.uid, conversation, secret, by]), read);
   }
 
   /** Writes the log lines for the reads that have none yet. */
   close(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    for (const repeats of this.#recent.values()) this.#writeRepeats(repeats);
-    this.#recent.clear();
-  }
-
-  #minute(): void {
-    for (const [key, repeats] of this.#recent)
-      if (!this.#writeRepeats(repeats)) this.#recent.delete(key);
-    this.#timer =
-      this.#recent.size === 0 ? undefined : this.#clock.after(repeatMs, () => this.#minute());
-  }
-
-  /** Writes one log line for the reads in `repeats`, and returns whether there were any. */
-  #writeRepeats(repeats: Repeats): boolean {
-    const { read, count } = repeats;
-    if (read === undefined) return false;
-    this.#write(read, { repeats: count });
-    repeats.read = undefined;
-    repeats.count = 0;
-    return true;
-  }
-
-  #write({ requestId, sandbox, ...rest }: SecretRead, more: object = {}): void {
-    const { owner } = sandbox.spec;
-    this.#audit.info('SecretRead', {
-      requestId,
-      owner,
-      sandbox: sandbox.metadata.name,
-      ...rest,
-      ...more,
-    });
+    this.#repeats.close();
   }
 }
 
@@ -123,7 +80,7 @@ const maxRemembered = 20_000;
 const maxNames = 100;
 
 interface DisclosuresOptions {
-  readonly audit: Logger;
+  readonly audit: Audit;
   readonly clock: Clock;
   readonly clientAddress: ClientAddress;
 }
@@ -176,7 +133,7 @@ export class Disclosures {
 
   #recordAtEnd(
     shown: readonly string[],
-    { owner, keyName }: Principal,
+    principal: Principal,
     request: IncomingMessage,
     response: Response,
   ): void {
@@ -185,11 +142,10 @@ export class Disclosures {
     const client = clientAddress(request);
     response.once('close', () => {
       const { requestId, route } = response.locals;
-      audit.info('SessionKeyRead', {
+      audit('SessionKeyRead', {
         requestId,
         action: route?.operationId,
-        owner,
-        key: keyName,
+        ...holderOf(principal),
         client,
         sandboxes: shown.slice(0, maxNames),
         ...(shown.length > maxNames ? { more: shown.length - maxNames } : {}),

@@ -1,3 +1,5 @@
+import type { AuditOrigin } from '../../observability/audit.ts';
+import type { Refusals } from '../audit/refusals.ts';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -51,6 +53,7 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
    * problem that the client gets instead.
    */
   readonly failedKey: (address: string) => void;
+  readonly refusals: Refusals;
 }
 
 /** Maximum wait of a request until the caches show a new key or a new sandbox. */
@@ -203,9 +206,14 @@ export class AgentAccess {
     }
   }
 
-  logProblem(problem: ProblemError, { sandbox }: ProxyAddress, requestId: string): void {
-    const { logger } = this.options;
-    const { code, cause } = problem;
+  logProblem(
+    problem: ProblemError,
+    { sandbox }: ProxyAddress,
+    { requestId, client }: AuditOrigin,
+  ): void {
+    const { logger, refusals } = this.options;
+    const { code, cause, status } = problem;
+    refusals.record({ requestId, client, action: 'passToAgent', sandbox, status, outcome: code });
     if (problem.status === 500)
       logger.error('A request to an agent failed', { requestId, sandbox, error: cause });
     else if (problem.status === 502 || problem.status === 504)

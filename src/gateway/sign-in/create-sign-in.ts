@@ -1,5 +1,6 @@
 import type { Logger } from '@conversation-operator/base/logger';
 import type { ApiKey } from '../../resources/api-key.ts';
+import type { Audit } from '../../observability/audit.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import type { RandomBytes } from '../auth/key.ts';
 import type { GatewayOptions } from '../gateway-options.ts';
@@ -17,12 +18,13 @@ interface SignInParts {
   readonly logger: Logger;
   readonly publicUrl: () => string;
   readonly random: RandomBytes;
+  readonly audit: Audit;
 }
 
 /** Creates the ways to use the gateway without an API key: sessions, and tokens of the cluster. */
 export function createSignIn(
   { client, namespace, clock, keys, maxKeyLifetimeMs, signIn }: GatewayOptions,
-  { ring, lookup, feeds, logger, publicUrl, random }: SignInParts,
+  { ring, lookup, feeds, logger, publicUrl, random, audit }: SignInParts,
 ) {
   const { issuers = [], outward, serviceAccounts } = signIn ?? {};
   return {
@@ -36,6 +38,7 @@ export function createSignIn(
       feeds,
       publicUrl,
       random,
+      audit,
       ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
     }),
     deviceLogins: new DeviceLogins({
@@ -67,6 +70,7 @@ export function createSignIn(
         lookup,
         feed: feeds.apiKeys,
         random,
+        audit,
       }),
   };
 }

@@ -14,7 +14,8 @@ import type { RateLimits } from '@conversation-operator/http/limits/rate-limits'
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler } from 'express';
 import { unavailable } from '../errors/common-problems.ts';
-import { scopeOf, type Route } from '../http/route.ts';
+import type { AuditOrigin } from '../../observability/audit.ts';
+import { originOf, scopeOf, type Route } from '../http/route.ts';
 
 interface AuthenticationNeeds {
   readonly agents: AgentAccess;
@@ -42,7 +43,7 @@ export const authenticate =
     if (opened === undefined) {
       const principal =
         (await personOf(needs.sessions, request)) ??
-        (await programOf(needs.serviceAccounts, request)) ??
+        (await programOf(needs.serviceAccounts, request, originOf(response))) ??
         principalOf(needs, request);
       needs.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
@@ -88,10 +89,11 @@ async function personOf(sessions: Sessions, request: Request): Promise<Principal
 async function programOf(
   serviceAccounts: ServiceAccounts | undefined,
   request: Request,
+  origin: AuditOrigin,
 ): Promise<Principal | undefined> {
   if (serviceAccounts === undefined) return undefined;
   for (const key of keysOf(request.headers)) {
-    const principal = await serviceAccounts.principalOf(key);
+    const principal = await serviceAccounts.principalOf(key, origin);
     if (principal === 'unavailable') throw unavailable();
     if (principal !== undefined) return principal;
   }

@@ -314,7 +314,7 @@ const others: readonly string[] = [
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `apikeys.spec.${name}`),
   ...['scopes', 'notBefore', 'templates', 'templates[]'].map((name) => `apikeys.spec.${name}`),
   ...['issuer', 'subject', 'name'].map((name) => `apikeys.spec.person.${name}`),
-  ...['userCode', 'program', 'address'].map((name) => `apikeys.spec.device.${name}`),
+  ...['program', 'address'].map((name) => `apikeys.spec.device.${name}`),
 ];
 
 function boundedIn(schema: Schema, path: string): readonly string[] {
