@@ -1,5 +1,5 @@
 import { SecretReads } from '../../../../src/gateway/auth/secret-reads.ts';
-import { auditTo } from '../../../../src/observability/audit.ts';
+import { checkedAudit } from '../../../support/checked-audit.ts';
 import { aSandbox } from '../../../support/builders.ts';
 import { recordingLogger } from '../../../support/recording-logger.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -14,7 +14,7 @@ describe('reads of secrets', () => {
     const audit = recordingLogger();
     clock = new VirtualClock();
     lines = audit.lines;
-    reads = new SecretReads({ clock, audit: auditTo(audit.logger) });
+    reads = new SecretReads({ clock, audit: checkedAudit(audit.logger) });
   });
 
   const read = (secret: string, requestId = 'r', by = 'agent') =>

@@ -1,4 +1,4 @@
-import { auditTo } from '../../../../src/observability/audit.ts';
+import { checkedAudit } from '../../../support/checked-audit.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { IndexedStore } from '@conversation-operator/kube/store';
 import { ProblemError } from '../../../../src/gateway/errors/problem-error.ts';
@@ -61,7 +61,7 @@ async function setUp({
     clock,
     logger: silentLogger,
     metrics: createMetrics(),
-    audit: auditTo(audit.logger),
+    audit: checkedAudit(audit.logger),
     events: { record: (_object, event) => void events.push(event) },
     credentials: {
       of: (owner, ...wanted) => {

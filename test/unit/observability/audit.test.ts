@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { auditKinds } from '../../../src/observability/audit.ts';
+
+const docs = readFileSync(join(import.meta.dirname, '../../../docs/security.md'), 'utf8');
+/** Fields of every line of a request, of which the text above the table speaks. */
+const common = ['requestId', 'client', 'owner', 'key', 'person', 'session', 'serviceAccount'];
+const kinds = Object.entries(auditKinds);
+
+describe('a kind of line of the audit log', () => {
+  it.each(kinds)('%s says who, what, from where and in which request', (name, { schema, when }) => {
+    const fields = Object.entries(schema.shape);
+    const required = fields.filter(([, field]) => !field.isOptional()).map(([field]) => field);
+    expect(required).toContain('requestId');
+    expect(when).not.toBe('');
+    // A controller has no client, and nobody knows who is refused.
+    const who = required.filter((field) => ['owner', 'by', 'share'].includes(field));
+    if (name !== 'HandoverDone') expect(required).toContain('client');
+    if (name !== 'Refused' && name !== 'SignInRefused') expect(who).not.toEqual([]);
+    expect(fields.length).toBeGreaterThan(3);
+  });
+
+  it('is in the table of docs/security.md, with its fields', () => {
+    const rows = docs
+      .slice(docs.indexOf('## Audit'), docs.indexOf('## Keys'))
+      .split('\n')
+      .filter((line) => line.startsWith('| `'))
+      .map((line) => line.replaceAll(/\s+/g, ' ').trim());
+    expect(rows).toEqual(
+      kinds.map(([name, { schema, when }]) => {
+        const own = Object.keys(schema.shape).filter((field) => !common.includes(field));
+        return `| \`${name}\` | ${when} | ${own.map((field) => `\`${field}\``).join(', ')} |`;
+      }),
+    );
+  });
+});
