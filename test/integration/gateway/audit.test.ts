@@ -122,7 +122,10 @@ describe('the audit', () => {
     const from = (client: string) => ({ headers: { 'x-forwarded-for': client } });
     await gateway.get('/api/v1/users/me', { key: 'co_wrong', ...from('192.0.2.1') });
     await gateway.post('/api/v1/sandboxes', {}, { key, ...from('192.0.2.1') });
-    await gateway.get('/sandbox-sbx-none/api/tools', { key: null, ...from('192.0.2.1') });
+    await gateway.get('/sandboxes/sbx-none/AGENT_SERVER/api/tools', {
+      key: null,
+      ...from('192.0.2.1'),
+    });
     const lines = ofKind('Refused').filter(({ client }) => client === '192.0.2.1');
     expect(lines).toMatchObject([
       { action: 'getUser', status: 401, outcome: 'unauthorized' },
@@ -133,7 +136,7 @@ describe('the audit', () => {
         owner: 'alice',
         key: id,
       },
-      { status: 401, outcome: 'unauthorized' },
+      { action: 'passToAgent', sandbox: 'sbx-none', status: 401, outcome: 'unauthorized' },
     ]);
     expect(lines[0]).not.toHaveProperty('owner');
   });
