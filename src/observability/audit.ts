@@ -23,7 +23,7 @@ export type AuditHolder = z.output<z.ZodObject<typeof holder>>;
 /** Someone who may have no key. */
 const anyone = z.object(holder).partial().shape;
 
-/** Who acts for an owner, with a key or as an agent. */
+/** Someone who acts for an owner, with a key or as an agent. */
 const actor = { ...anyone, owner: text };
 
 /** A process in a sandbox, which acts for the owner. */
@@ -35,7 +35,7 @@ const operator = { by: z.literal('operator') };
 type Who = typeof holder | typeof anyone | typeof actor | typeof agent;
 
 /** A kind of line: who, what, from where, and the id of the request. */
-const kind = <W extends Who, F extends z.core.$ZodLooseShape>(when: string, who: W, fields: F) => ({
+const kind = <W extends Who, F extends Readonly<Record<string, z.ZodType>>>(when: string, who: W, fields: F) => ({
   when,
   schema: z.strictObject({ ...origin, ...who, ...fields }),
 });

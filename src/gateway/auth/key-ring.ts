@@ -317,7 +317,7 @@ export interface Principal {
   readonly personName: string | undefined;
 }
 
-/** Who makes a request, for the audit log. */
+/** The holder of the key of a request, for the audit log. */
 export const holderOf = ({ owner, chain }: Pick<Principal, 'owner' | 'chain'>): AuditHolder => ({
   owner,
   ...chain.holder,

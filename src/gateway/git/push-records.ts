@@ -77,7 +77,7 @@ const messages: Readonly<Record<Outcome, string>> = {
   Unknown: 'The git host has not reported the outcome of a push:',
 };
 
-/** Who pushes what, from where; without the fields of one reference. */
+/** The fields of a line that all references of a push have. */
 const lineOf = (
   { requestId, client, sandbox: { metadata, spec } }: PushOrigin,
   { provider, repository }: RepositoryAddress,

@@ -127,7 +127,7 @@ export const originOf = ({ locals: { requestId, client } }: Response): AuditOrig
   client,
 });
 
-/** Who makes a request, and from where, for the audit log. */
+/** The holder of the key of a request, and its origin, for the audit log. */
 export const callerOf = ({
   principal,
   response,

@@ -289,7 +289,7 @@ export class PullRequests {
   }
 }
 
-/** Who calls, from where, and for which conversation. */
+/** The fields of a line that all requests of a conversation to a host have. */
 const lineOf = ({ conversation: { metadata, spec }, by, from }: AuditedCall) => ({
   ...from,
   owner: spec.owner,

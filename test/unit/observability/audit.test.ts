@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { z } from 'zod';
 import { auditKinds } from '../../../src/observability/audit.ts';
 
 const docs = readFileSync(join(import.meta.dirname, '../../../docs/security.md'), 'utf8');
@@ -9,7 +10,7 @@ const kinds = Object.entries(auditKinds);
 
 describe('a kind of line of the audit log', () => {
   it.each(kinds)('%s says who, what, from where and in which request', (name, { schema, when }) => {
-    const fields = Object.entries(schema.shape);
+    const fields: readonly [string, z.ZodType][] = Object.entries(schema.shape);
     const required = fields.filter(([, field]) => !field.isOptional()).map(([field]) => field);
     expect(required).toContain('requestId');
     expect(when).not.toBe('');
