@@ -78,7 +78,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     metrics,
     clientAddress: proxies.clientAddress,
     failedKey: (address) => rateLimits.failedKey(address),
-    refusals,
+    refused: (line) => refusals.record(line),
     urlTemplate: options.sandboxUrlTemplate,
     loopbackOrigins: options.loopbackOrigins,
     ...limits.forwarding,

@@ -35,10 +35,11 @@ const operator = { by: z.literal('operator') };
 type Who = typeof holder | typeof anyone | typeof actor | typeof agent;
 
 /** A kind of line: who, what, from where, and the id of the request. */
-const kind = <W extends Who, F extends Readonly<Record<string, z.ZodType>>>(when: string, who: W, fields: F) => ({
-  when,
-  schema: z.strictObject({ ...origin, ...who, ...fields }),
-});
+const kind = <W extends Who, F extends Readonly<Record<string, z.ZodType>>>(
+  when: string,
+  who: W,
+  fields: F,
+) => ({ when, schema: z.strictObject({ ...origin, ...who, ...fields }) });
 
 const conversation = { conversation: text };
 const ofPush = { ...conversation, provider: text, repository: text };

@@ -1,5 +1,3 @@
-import type { AuditOrigin } from '../../observability/audit.ts';
-import type { Refusals } from '../audit/refusals.ts';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -25,6 +23,12 @@ import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
+
+/** Id of a request, and address of its client. */
+interface RequestOrigin {
+  readonly requestId: string;
+  readonly client: string;
+}
 
 export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly sandboxes: Cache<Sandbox>;
@@ -53,7 +57,15 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
    * problem that the client gets instead.
    */
   readonly failedKey: (address: string) => void;
-  readonly refusals: Refusals;
+  /** Records a refused request in the audit log. */
+  readonly refused: (
+    request: RequestOrigin & {
+      readonly action: string;
+      readonly sandbox: string;
+      readonly status: number;
+      readonly outcome: string;
+    },
+  ) => void;
 }
 
 /** Maximum wait of a request until the caches show a new key or a new sandbox. */
@@ -209,11 +221,11 @@ export class AgentAccess {
   logProblem(
     problem: ProblemError,
     { sandbox }: ProxyAddress,
-    { requestId, client }: AuditOrigin,
+    { requestId, client }: RequestOrigin,
   ): void {
-    const { logger, refusals } = this.options;
+    const { logger, refused } = this.options;
     const { code, cause, status } = problem;
-    refusals.record({ requestId, client, action: 'passToAgent', sandbox, status, outcome: code });
+    refused({ requestId, client, action: 'passToAgent', sandbox, status, outcome: code });
     if (problem.status === 500)
       logger.error('A request to an agent failed', { requestId, sandbox, error: cause });
     else if (problem.status === 502 || problem.status === 504)
