@@ -313,6 +313,7 @@ const others: readonly string[] = [
   ...['owner', 'secrets', 'secrets[].updatedTime'].map((name) => `ownersettings.spec.${name}`),
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `apikeys.spec.${name}`),
   ...['scopes', 'notBefore', 'templates', 'templates[]'].map((name) => `apikeys.spec.${name}`),
+  'apikeys.spec.serviceAccount',
   ...['issuer', 'subject', 'name'].map((name) => `apikeys.spec.person.${name}`),
   ...['program', 'address'].map((name) => `apikeys.spec.device.${name}`),
 ];
