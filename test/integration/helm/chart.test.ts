@@ -894,7 +894,7 @@ describe('the chart', () => {
     );
   });
 
-  it('gives the audit log a file of each gateway, on a volume that its group may write', async () => {
+  it('gives the audit log a file of each gateway, on a volume that its group may write', () => {
     const spec: Body = full.one('Deployment', '-gateway').spec.template.spec;
     const [{ env, volumeMounts }] = spec.containers;
     const at = (name: string) => env.findIndex((variable: Body) => variable.name === name);
