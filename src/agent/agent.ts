@@ -266,6 +266,8 @@ export interface AgentClient {
    * agent; undefined if the agent has done nothing since. Call this method after the run has ended.
    */
   readonly lastResult: AgentCall<[conversation: AgentConversation], RunResult | undefined>;
+  /** Adds secrets, and replaces those with the same names. */
+  readonly setSecrets: AgentCall<[id: string, secrets: readonly AgentSecret[]], void>;
   /** Sets the model and its key for all later model calls. The current run continues. */
   readonly useLlm: AgentCall<[id: string, llm: AgentLlm], void>;
   /** `needsModel`: the agent has no default model, so each new conversation has to name one. */

@@ -1,5 +1,5 @@
 import { agentKinds, defaultAgentKind, type AgentKind } from '../resources/agent-settings.ts';
-import type { Sandbox } from '../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../resources/sandbox.ts';
 import type { SandboxTemplate } from '../resources/sandbox-template.ts';
 import type {
   AgentKindDefinition,
@@ -24,7 +24,7 @@ export function agentEndpointOf(
   if (podIP === undefined || isIP(podIP) === 0) return undefined;
   return {
     baseUrl: `http://${hostInUrl(podIP)}:${agentPort ?? defaultAgentPort}`,
-    sessionKey: keys.sessionKey(sandbox.metadata.uid, masterKeyId),
+    sessionKey: keys.sessionKey(keySeedOf(sandbox), masterKeyId),
     ...(agentKind === undefined ? {} : { kind: agentKind }),
   };
 }
@@ -52,6 +52,7 @@ export class ClientOfKinds implements AgentClient {
   readonly userMessagesAfter = this.#forward('userMessagesAfter');
   readonly lastError = this.#forward('lastError');
   readonly lastResult = this.#forward('lastResult');
+  readonly setSecrets = this.#forward('setSecrets');
   readonly useLlm = this.#forward('useLlm');
   readonly serverInfo = this.#forward('serverInfo');
   readonly runningConversations = this.#forward('runningConversations');

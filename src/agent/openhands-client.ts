@@ -10,6 +10,7 @@ import type {
   AgentLlm,
   AgentMessage,
   AgentQuestion,
+  AgentSecret,
   AgentState,
   AgentUserMessage,
   NewAgentConversation,
@@ -25,6 +26,7 @@ import {
   conversationOf,
   conversationsOf,
   llmOf,
+  lookupsOf,
   secretsOf,
   userMessageOf,
   webhookOf,
@@ -266,6 +268,16 @@ export class OpenHandsClient implements AgentClient {
     options?: AgentCallOptions,
   ) {
     return lastResult(this.api, endpoint, conversation, options);
+  }
+
+  async setSecrets(
+    endpoint: AgentEndpoint,
+    id: string,
+    secrets: readonly AgentSecret[],
+    options?: AgentCallOptions,
+  ) {
+    const details = { body: { secrets: lookupsOf(secrets) }, secrets: secretsOf({ secrets }) };
+    await this.api.post(endpoint, options, `${pathOf(id)}/secrets`, details);
   }
 
   async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions) {

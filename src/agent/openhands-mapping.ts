@@ -13,6 +13,7 @@ import type {
   AgentFailure,
   AgentLlm,
   AgentMcpServer,
+  AgentSecret,
   AgentMetrics,
   AgentUserMessage,
   AgentWebhook,
@@ -67,6 +68,12 @@ const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefine
 const analyzerOf = (policy: ConfirmationPolicy | undefined): object | undefined =>
   policy === 'ConfirmRisky' ? { kind: 'LLMSecurityAnalyzer' } : undefined;
 
+/** Secrets of the OpenHands protocol that the agent reads from a URL. */
+export const lookupsOf = (secrets: readonly AgentSecret[] = []): object =>
+  Object.fromEntries(
+    secrets.map(({ name, url, headers }) => [name, { kind: 'LookupSecret', url, headers }]),
+  );
+
 export function createBodyOf(
   conversation: NewAgentConversation,
   { withMessage }: { readonly withMessage: boolean },
@@ -95,12 +102,7 @@ export function createBodyOf(
     security_analyzer: analyzerOf(confirmationPolicy),
     hook_config: conversation.hookConfig,
     tags: { [uidTag]: uid },
-    secrets: Object.fromEntries(
-      (conversation.secrets ?? []).map(({ name, url, headers }) => [
-        name,
-        { kind: 'LookupSecret', url, headers },
-      ]),
-    ),
+    secrets: lookupsOf(conversation.secrets),
   };
 }
 

@@ -19,6 +19,7 @@ const maxFiles = 10_000;
 const maxListOutput = 3 * maxListBytes;
 
 const program = readFileSync(new URL('./workspace-files.sh', import.meta.url), 'utf8');
+const visibleProgram = readFileSync(new URL('./visible-path.sh', import.meta.url), 'utf8');
 
 /** Returns a command for /bin/sh whose output `fileListOf` reads: the files below a folder. */
 export const listCommand = (folder: string, maxBytes = maxListBytes): string =>
@@ -99,6 +100,8 @@ const maxGitBytes = 4 * 1024 * 1024;
 /** Maximum bytes of the JSON of both versions of a file, which have up to 1 MiB each. */
 const maxDiffBytes = 6 * 1024 * 1024;
 const listTimeoutSeconds = 8;
+/** Maximum bytes of an answer that has one word of output. */
+const maxVisibleOutput = 64 * 1024;
 
 export interface WorkspaceFilesOptions {
   /** Milliseconds that an answer may take, from the request to its last byte; 30 000 by default. */
@@ -164,6 +167,29 @@ export class WorkspaceFiles {
       if (isAgentError(error, 'not-found')) return undefined;
       throw refusedIfLarge(error, `The file has more than ${maxBytes} bytes.`);
     }
+  }
+
+  /**
+   * Whether the file or folder at `path`, which may not exist, is in `folder` after all symbolic
+   * links, and git does not ignore it.
+   */
+  async isVisibleIn(
+    endpoint: AgentEndpoint,
+    folder: string,
+    path: string,
+    options: AgentCallOptions,
+  ): Promise<boolean> {
+    assertPath(folder);
+    assertPath(path);
+    const { body } = await this.#api.call(endpoint, options, {
+      method: 'POST',
+      path: '/api/bash/execute_bash_command',
+      body: { command: shellCommand(visibleProgram, folder, path), timeout: listTimeoutSeconds },
+      repeatable: true,
+      answer: commandOutputSchema,
+      maxBodyBytes: maxVisibleOutput,
+    });
+    return body.exit_code === 0 && body.stdout?.trim() === 'visible';
   }
 
   /** The changes in a folder since the base of its repository; empty without a repository. */

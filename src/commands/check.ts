@@ -260,6 +260,7 @@ async function createScene(
   const stored = phase === 'pre' ? undefined : await template().catch(() => undefined);
   return {
     ...installationOf(options, config, namespace),
+    reviewsTokens: config.TOKEN_REVIEW,
     phase,
     namespace,
     client,

@@ -6,7 +6,7 @@ import type { Transport } from '@conversation-operator/kube/transport';
 import type { ClusterKeys } from '../gateway/sign-in/service-accounts.ts';
 import { z } from 'zod';
 import type { GatewayOptions } from '../gateway/gateway.ts';
-import { loggerOf } from './process.ts';
+import { auditLogOf } from './process.ts';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { EventRecorder } from '@conversation-operator/kube/events';
@@ -43,7 +43,7 @@ export function auditOf(
   config: GatewayConfig | UpConfig,
   { clock, metrics }: Pick<MeasuredRuntime, 'clock' | 'metrics'>,
 ): Audit {
-  const log = loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
+  const log = auditLogOf(config);
   const { AUDIT_FILE: path } = config;
   if (path === undefined) return auditTo(log);
   try {
@@ -89,6 +89,32 @@ async function clusterKeysOf(transport: Pick<Transport, 'call'>): Promise<Cluste
   return { issuer, keys: keySet.parse(await read('/openid/v1/jwks')) };
 }
 
+const tokenReviewSchema = z.object({
+  status: z.object({
+    authenticated: z.boolean().default(false),
+    audiences: z.array(z.string()).default([]),
+    user: z.object({ username: z.string().optional() }).default({}),
+  }),
+});
+
+/** Needs the right to create TokenReviews. An API server that knows no audiences accepts none. */
+async function reviewOf(
+  transport: Pick<Transport, 'call'>,
+  token: string,
+  audience: string,
+): Promise<string | undefined> {
+  const apiVersion = 'authentication.k8s.io/v1';
+  const answer = await transport.call({
+    verb: 'create',
+    resource: 'tokenreviews',
+    method: 'POST',
+    path: `/apis/${apiVersion}/tokenreviews`,
+    body: { apiVersion, kind: 'TokenReview', spec: { token, audiences: [audience] } },
+  });
+  const { authenticated, audiences, user } = tokenReviewSchema.parse(answer).status;
+  return authenticated && audiences.includes(audience) ? user.username : undefined;
+}
+
 /**
  * Identity providers and service accounts of the settings. Throws a ConfigError for a file that is
  * not valid.
@@ -96,7 +122,7 @@ async function clusterKeysOf(transport: Pick<Transport, 'call'>): Promise<Cluste
  */
 export function signInOf(
   config: GatewayConfig | UpConfig,
-  { outward }: OutwardRuntime,
+  { outward }: Pick<OutwardRuntime, 'outward'>,
   transport?: Pick<Transport, 'call'>,
 ) {
   const { issuers, serviceAccounts: settings } = readSignIn(config);
@@ -111,7 +137,13 @@ export function signInOf(
       requireActivePerson: config.SIGN_IN_KEYS_REQUIRE_ACTIVE_PERSON,
       ...(settings === undefined || transport === undefined
         ? {}
-        : { serviceAccounts: { settings, readKeys: () => clusterKeysOf(transport) } }),
+        : {
+            serviceAccounts: {
+              settings,
+              readKeys: () => clusterKeysOf(transport),
+              review: (token: string, audience: string) => reviewOf(transport, token, audience),
+            },
+          }),
     },
   };
 }

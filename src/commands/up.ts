@@ -245,6 +245,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     keys,
     gitHosts: config.GIT_HOSTS,
     agentCredentials,
+    audit,
     namespace,
     pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
     agentSide: { url: `http://${loopback}:${agentSidePort}`, namespace },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { archiveSettings, checkArchive } from './archive.ts';
-import { httpUrl, readEnvironment, shared, urlsByProvider } from './environment.ts';
+import { flag, httpUrl, readEnvironment, shared, urlsByProvider } from './environment.ts';
 import { outwardSettings } from './outward.ts';
 import { checkSandboxTrust, sandboxOutward } from './cluster.ts';
 
@@ -26,6 +26,8 @@ const schema = z
     RELEASE_NAMESPACE: z.string().optional(),
     OPERATOR_ACCOUNT: accountName.optional(),
     GATEWAY_ACCOUNT: accountName.optional(),
+    /** Whether the gateway needs the right to ask the API server about tokens. */
+    TOKEN_REVIEW: flag(false),
     /** Image of the operator and the gateway, whose pull is checked. Default: no such check. */
     IMAGE: z.string().optional(),
     /** Names of Secrets for the registry, in the sandboxes' namespace, separated by commas. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { parseClaimExpression } from './claim-expression.ts';
 import { ConfigError, flag } from './environment.ts';
 import { apiKeyRoles, apiKeyScopes } from '../resources/api-key.ts';
 import { objectName, ownerName } from '../resources/schema.ts';
@@ -24,14 +25,38 @@ const issuerUrl = z.string().refine((text) => {
   );
 }, 'must be an https URL without a query');
 
-const ruleSchema = z.strictObject({
-  claim: claimPath,
-  /** The whole value of the claim, or one item of its list. */
-  value: z.string().min(1).max(500),
-  role: z.enum(['admin', 'user', 'viewer']),
-  /** Templates that the person may start; absent: all. */
-  templates: z.array(objectName()).min(1).max(100).optional(),
-});
+const claimExpression = z
+  .string()
+  .min(1)
+  .max(2_000)
+  .transform((text, context) => {
+    try {
+      return parseClaimExpression(text);
+    } catch (error) {
+      context.addIssue(`is no condition in CEL: ${error instanceof Error ? error.message : ''}`);
+      return z.NEVER;
+    }
+  });
+
+const ruleSchema = z
+  .strictObject({
+    claim: claimPath.optional(),
+    /** The whole value of the claim, or one item of its list. */
+    value: z.string().min(1).max(500).optional(),
+    /** In place of `claim` and `value`: a condition in CEL over `claims`. */
+    when: claimExpression.optional(),
+    role: z.enum(['admin', 'user', 'viewer']),
+    /** Templates that the person may start; absent: all. */
+    templates: z.array(objectName()).min(1).max(100).optional(),
+  })
+  .transform(({ claim, value, when, ...rights }, context) => {
+    if (when !== undefined && claim === undefined && value === undefined)
+      return { when, ...rights };
+    if (when === undefined && claim !== undefined && value !== undefined)
+      return { claim, value, ...rights };
+    context.addIssue('must have either claim and value, or when');
+    return z.NEVER;
+  });
 
 const issuerSchema = z.strictObject({
   /** Names the issuer in addresses, and in owners that its people get by default. */
@@ -55,11 +80,18 @@ const issuerSchema = z.strictObject({
   trustsEmail: z.boolean().default(false),
   /** Time after which a session asks the issuer again. */
   recheckSeconds: z.int().min(60).max(86_400).default(900),
+  /**
+   * `prompt`: by the browser, with a sign-in without a question. `introspection`: the gateway asks
+   * about the access token, as long as that lives.
+   */
+  recheck: z.enum(['prompt', 'introspection']).default('prompt'),
 });
 
 const serviceAccountsSchema = z.strictObject({
   /** Audience that a token has to name, so that no token for another service counts. */
   audience: z.string().min(1).max(200).default('conversation-operator'),
+  /** Whether the API server is asked about each token, so that one of a deleted Pod is refused. */
+  tokenReview: z.boolean().default(false),
   rules: z
     .array(
       z.strictObject({
@@ -126,10 +158,15 @@ export function readSignIn({ SIGN_IN_FILE: file, SIGN_IN_SECRETS_DIR: folder }: 
         .map(({ path, message }) => `SIGN_IN_FILE: ${path.join('.') || 'the file'}: ${message}`)
         .join('\n'),
     );
-  const issuers = data.issuers.map((issuer) => {
-    if (folder === undefined) return issuer;
-    const clientSecret = read(join(folder, issuer.name), 'SIGN_IN_SECRETS_DIR').trim();
-    return clientSecret === '' ? issuer : { ...issuer, clientSecret };
+  const issuers = data.issuers.map((issuer, index) => {
+    const clientSecret =
+      folder === undefined ? '' : read(join(folder, issuer.name), 'SIGN_IN_SECRETS_DIR').trim();
+    if (clientSecret !== '') return { ...issuer, clientSecret };
+    if (issuer.recheck === 'introspection')
+      throw new ConfigError(
+        `SIGN_IN_FILE: issuers.${index}.recheck: introspection needs a client secret`,
+      );
+    return issuer;
   });
   return { issuers, serviceAccounts: data.serviceAccounts };
 }

@@ -12,6 +12,7 @@ import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { cachedKinds } from '../resources/cached-kinds.ts';
 import type { Conversation } from '../resources/conversation.ts';
 import type { ConversationQuota } from '../resources/conversation-quota.ts';
+import type { Handover } from '../resources/handover.ts';
 import {
   persistentVolumeClaims,
   pods,
@@ -36,6 +37,7 @@ export interface CachesOptions extends RuntimeOptions {
   readonly indexers?: {
     readonly conversations?: Indexers<CachedConversation>;
     readonly sandboxes?: Indexers<Sandbox>;
+    readonly handovers?: Indexers<Handover>;
   };
 }
 
@@ -47,6 +49,7 @@ export interface Caches {
   readonly quotas: Reflector<ConversationQuota>;
   readonly pods: Reflector<Pod, CachedPod>;
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
+  readonly handovers: Reflector<Handover>;
 }
 
 /** The parts of the caches that controllers use. The process starts and stops the caches. */
@@ -64,9 +67,14 @@ export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 
 /** Index of conversations by `namespace/name` of their sandbox. */
 export const bySandbox = 'sandbox';
+/** Index of conversations and sandboxes by `namespace/name` of the Handover that locks them. */
+export const byHandover = 'handover';
+const lockKeyOf = ({ metadata, spec }: CachedConversation | Sandbox): readonly string[] =>
+  spec.handover === undefined ? [] : [`${metadata.namespace}/${spec.handover.name}`];
 /** Index of conversations by `namespace/name/id`: their sandbox, and their ID at its agent. */
 export const byAgentId = 'agentId';
 export const conversationIndexers: Indexers<CachedConversation> = {
+  [byHandover]: lockKeyOf,
   [bySandbox]: ({ metadata, status }) =>
     status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`],
   [byAgentId]: (conversation) =>
@@ -96,6 +104,7 @@ export const madeForKeyOf = ({ metadata, spec }: Pick<CachedConversation, 'metad
  */
 export const byNamed = 'named';
 export const sandboxIndexers: Indexers<Sandbox> = {
+  [byHandover]: lockKeyOf,
   [byNamed]: (sandbox) => conversationReferencesOf(sandbox).map(({ uid }) => uid),
   [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
   [byWarmSandboxTemplate]: (sandbox) =>
@@ -113,6 +122,14 @@ export const byNamespace = 'namespace';
 export const poolIndexers: Indexers<SandboxPool> = {
   [byNamespace]: ({ metadata }) => [metadata.namespace],
   [byPoolTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
+};
+
+/** Index of Handovers by `namespace/name` of their conversation. */
+export const byHandoverConversation = 'conversation';
+export const handoverIndexers: Indexers<Handover> = {
+  [byHandoverConversation]: ({ metadata, spec }) => [
+    `${metadata.namespace}/${spec.conversation.name}`,
+  ],
 };
 
 /** Creates the caches of the operator and does not start them. */
@@ -146,6 +163,11 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
       resource: persistentVolumeClaims,
       transform: (object: PersistentVolumeClaim) => cachedClaim(object, interner),
     }),
+    handovers: new Reflector({
+      ...options,
+      ...kinds.handovers,
+      indexers: { ...handoverIndexers, ...more?.handovers },
+    }),
   };
 }
 
@@ -157,6 +179,7 @@ export const storesOf = (caches: OperatorCaches): Stores => ({
   quotas: caches.quotas.store,
   pods: caches.pods.store,
   claims: caches.claims.store,
+  handovers: caches.handovers.store,
 });
 
 export const reflectorsOf = (caches: Caches) => Object.values(caches) as Caches[keyof Caches][];

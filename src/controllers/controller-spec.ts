@@ -29,6 +29,7 @@ export const workers = {
   archive: 8,
   'archive-sweep': 1,
   disruption: 8,
+  handover: 4,
 } as const;
 
 /** Maximum workers that one owner can occupy with slow agents: a quarter of the workers. */

@@ -4,6 +4,7 @@ import type { Request } from '@conversation-operator/kube/controller';
 import type { AgentClient } from '../agent/agent.ts';
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
+import { auditTo, type Audit } from '../observability/audit.ts';
 import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { AdmissionCache } from './admission/cache.ts';
 import { admissionControllers } from './admission/controllers.ts';
@@ -23,6 +24,7 @@ import type { GitHosts } from './conversation/git/git-access.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { disruptionController, DisruptionReconciler } from './disruption/reconcile.ts';
 import { Channel, requestOf, type ControllerSpec, objectShare } from './controller-spec.ts';
+import { handoverController, HandoverReconciler } from './handover/reconcile.ts';
 import { WarmSandboxClaims } from './pool/claims.ts';
 import { poolController, PoolReconciler } from './pool/reconcile.ts';
 import {
@@ -60,6 +62,8 @@ export interface OperatorOptions extends MeasuredRuntime {
   /** Absent: the operator archives no events of agents. */
   readonly archive?: ArchiveOptions;
   readonly retention?: Partial<RetentionTimes>;
+  /** Audit log of the handovers; `logger` by default. */
+  readonly audit?: Audit;
 }
 
 export interface OperatorWiring {
@@ -242,6 +246,17 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
             archiveController({ caches, archives, requested: channels.archive.source }),
             archiveSweepController({ caches, archives }),
           ]),
+      handoverController(
+        caches,
+        new HandoverReconciler({
+          client,
+          clock,
+          logger,
+          audit: options.audit ?? auditTo(logger),
+          stores,
+          noRoomFor: (of, owner, growth) => cache.limits.noRoomFor(of, owner, growth),
+        }),
+      ),
       disruptionController(caches, new DisruptionReconciler({ client, clock, stores })),
     ],
     reads,

@@ -76,7 +76,8 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
     /** Whether the keys that a person has made need a confirmed session of that person. */
     readonly requireActivePerson: boolean;
     /** Service accounts of the cluster that use the service; absent: none. */
-    readonly serviceAccounts?: Pick<ServiceAccountsOptions, 'settings' | 'readKeys'> | undefined;
+    readonly serviceAccounts?:
+      Pick<ServiceAccountsOptions, 'settings' | 'readKeys' | 'review'> | undefined;
   };
   /** Maximum lifetime of a key that is created over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;

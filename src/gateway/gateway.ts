@@ -103,6 +103,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     await Promise.all([...clients.map((client) => client.close()), keyUse.stop()]);
     services.secretReads.close();
     services.refusals.close();
+    services.openShares.close();
     unfollow();
     await resealer.idle();
   };

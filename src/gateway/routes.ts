@@ -8,16 +8,16 @@ import { routesOfSettings } from './settings/settings.ts';
 import { historyRoutes } from './history/routes.ts';
 import type { Route } from './http/route.ts';
 import { openApiRoutes } from './pages/docs.ts';
-import { appRoutes } from './pages/app.ts';
+import { appRoutes, sharedPageRoute } from './pages/app.ts';
 import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
-import { deviceRoutes } from './sign-in/device-routes.ts';
-import { signInRoutes } from './sign-in/routes.ts';
+import { routesOfSharing } from './sharing/routes.ts';
+import { peopleRoutes } from './sign-in/people-routes.ts';
 import { streamRoute } from './stream/live-stream.ts';
-import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
 import { approvalRoutes } from './approvals/approvals.ts';
 import { gitRoutes } from './git/directory.ts';
+import { handoverRoutes } from './handovers/handovers.ts';
 import { healthRoutes, type HealthOptions } from './pages/health.ts';
 import { overviewRoutes } from './overview/overview.ts';
 import { pullRequestRoutes } from './pull-requests/routes.ts';
@@ -27,7 +27,10 @@ import { webUiRoutes } from './web-ui/routes.ts';
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
 export function routesOf(
   services: Services,
-  { health, live }: { readonly health: HealthOptions; readonly live: LiveState },
+  {
+    health,
+    live,
+  }: { readonly health: HealthOptions; readonly live: Parameters<typeof streamRoute>[1] },
 ): readonly Route[] {
   const search = new ConversationSearch();
   const documented = [
@@ -36,9 +39,11 @@ export function routesOf(
     streamRoute(services, live),
     ...historyRoutes(services),
     ...approvalRoutes(services),
+    ...handoverRoutes(services),
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),
     interruptRoute(services),
+    ...routesOfSharing(services),
     ...routesOfSandboxes(services),
     ...accountRoutes,
     ...keyRoutes(services),
@@ -52,14 +57,14 @@ export function routesOf(
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
     chatRoute(services.ui),
-    ...signInRoutes(services),
-    ...deviceRoutes(services),
+    ...peopleRoutes(services),
     ...webUiRoutes(services),
     ...appRoutes({
       files: services.webFiles,
       hasUi: services.ui.files !== undefined,
       isSignedIn: services.ui.isSignedIn,
     }),
+    sharedPageRoute({ files: services.webFiles, isSignedIn: services.ui.isSignedIn }),
     ...healthRoutes(health),
   ];
   return [

@@ -23,6 +23,7 @@ import { auditTo } from '../observability/audit.ts';
 import { Refusals } from './audit/refusals.ts';
 import { createSignIn } from './sign-in/create-sign-in.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
+import { createSharing } from './sharing/create-sharing.ts';
 
 /** Host for URLs: 127.0.0.1 in place of a wildcard address, to which no browser connects. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
@@ -55,6 +56,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
     ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
+    handovers: new ObjectFeed({ cache: caches.handovers, clock, namespace }),
   };
   const { requireActivePerson = false } = options.signIn ?? {};
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock, requireActivePerson });
@@ -96,12 +98,22 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
-  const signIn = createSignIn(options, { ring, lookup, feeds, logger, publicUrl, random, audit });
+  const signIn = createSignIn(options, {
+    ring,
+    lookup,
+    feeds,
+    logger,
+    audit,
+    publicUrl,
+    random,
+  });
   const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),
     isSignedIn: (request) => signIn.sessions.holderOf(request) !== undefined,
   });
+  const isSynced = () =>
+    Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced);
   return {
     client,
     namespace,
@@ -137,8 +149,16 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     caches,
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,
-    isSynced: () =>
-      Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
+    isSynced,
+    ...createSharing(options, {
+      ...signIn,
+      client,
+      ring,
+      lookup,
+      rateLimits,
+      audit,
+      isSynced,
+    }),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
@@ -150,6 +170,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       bodies: pool('bodyBytes'),
       startStreams: pool('startStreams'),
       liveStreams: pool('liveStreams'),
+      sharedReads: pool('sharedReads'),
       snapshots: pool('snapshots'),
       downloads: pool('downloads'),
       textSearches: pool('textSearches'),

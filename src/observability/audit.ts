@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { handoverAnswers } from '../resources/handover.ts';
+import { shareSubjectKinds } from '../resources/share.ts';
 
 const text = z.string();
 const texts = z.array(z.string()).readonly();
@@ -29,7 +31,10 @@ const actor = { ...anyone, owner: text };
 /** A process in a sandbox, which acts for the owner. */
 const agent = { owner: text, sandbox: text, by: z.literal('agent') };
 
-/** A controller, which carries out what a request has decided; no client is known. */
+/**
+ * A controller, which carries out what a request has decided. The handover in the line leads to the
+ * line of that request.
+ */
 const operator = { by: z.literal('operator') };
 
 type Who = typeof holder | typeof anyone | typeof actor | typeof agent;
@@ -57,8 +62,18 @@ const wantedPullRequest = { head: text, base: text, draft: z.boolean() };
 const share = { ...conversation, share: text };
 const handover = { ...conversation, handover: text };
 
-/** Why a session has ended before its time. */
-export const sessionEnds = ['SignedOut', 'Refused', 'Replaced', 'TooMany'] as const;
+/**
+ * Why a session has ended before its time. Of those that the identity provider ends: the person has
+ * no rights any more (Refused), has other ones, or the access token is not active any more.
+ */
+const sessionEnds = [
+  'SignedOut',
+  'Refused',
+  'OtherRights',
+  'TokenEnded',
+  'Replaced',
+  'TooMany',
+] as const;
 
 /**
  * All kinds of lines of the audit log, and their fields. Programs read the lines: a kind and a
@@ -79,7 +94,7 @@ export const auditKinds = {
     outcome: text,
     repeats: z.int().optional(),
   }),
-  SignIn: kind('a sign-in, and each confirmation by an identity provider', holder, {
+  SignIn: kind('a sign-in, and each return from an identity provider', holder, {
     way: z.enum(['provider', 'link', 'key']),
     isNew: z.boolean(),
     role: text,
@@ -97,6 +112,7 @@ export const auditKinds = {
   }),
   SessionEnded: kind('a session that ends before its time', holder, {
     reason: z.enum(sessionEnds),
+    detail: text.optional(),
   }),
   DeviceLogin: kind('the answer of a person to a program', holder, {
     program: text,
@@ -162,23 +178,32 @@ export const auditKinds = {
   }),
   ShareCreated: kind('a conversation is shared', holder, {
     ...share,
-    with: text,
+    with: z.object({ kind: z.enum(shareSubjectKinds), name: text.optional() }),
     expires: text.optional(),
   }),
   ShareRevoked: kind('a share is revoked', holder, share),
-  ShareOpened: kind('a share is opened', anyone, { ...share, sharedBy: text }),
+  ShareOpened: kind('a share is opened, repetitions of a reader once a minute', anyone, {
+    ...share,
+    sharedBy: text,
+    repeats: z.int().optional(),
+  }),
   HandoverOffered: kind('a conversation is offered to another owner', holder, {
     ...handover,
     to: text,
   }),
-  HandoverAnswered: kind('that owner answers', holder, {
+  HandoverAnswered: kind('that owner answers, or the offer is withdrawn', holder, {
     ...handover,
     from: text,
-    isAccepted: z.boolean(),
+    to: text,
+    answer: z.enum(handoverAnswers),
   }),
   HandoverDone: {
     when: 'the conversation belongs to the new owner',
-    schema: z.strictObject({ requestId: text, ...operator, ...handover, from: text, to: text }),
+    schema: z.strictObject({ ...operator, ...handover, from: text, to: text }),
+  },
+  HandoverRefused: {
+    when: 'the conversation stays with its owner',
+    schema: z.strictObject({ ...operator, ...handover, from: text, to: text, reason: text }),
   },
 } as const;
 

@@ -115,6 +115,10 @@ export function capExceededMessage(
   return `The quota ${quotaName} allows ${limit} ${nouns[field]} ${whom}, and ${current} are there. Delete some, then start again.`;
 }
 
+/** Sentence for people about a limit that has no room for what moves to another owner. */
+export const capReachedMessage = ({ field, quotaName, scope, limit, current }: CapUse): string =>
+  `The quota ${quotaName} allows the new owner ${limit} ${nouns[field]}${scope === 'Owner' ? '' : ' in this namespace'}, and ${current} are there.`;
+
 /** Numbers of stored objects of an owner, or of all owners of a namespace. */
 export interface Totals {
   readonly conversations: number;
@@ -208,6 +212,11 @@ export class Ledger {
   /** Owners who have stored objects. */
   owners(): Iterable<string> {
     return this.#owners.keys();
+  }
+
+  /** Owner of a known conversation. */
+  ownerOf(uid: string): string | undefined {
+    return this.#conversations.get(uid)?.owner;
   }
 
   putConversation(conversation: StoredConversation): void {

@@ -16,6 +16,10 @@ import {
   timestamp,
   validations,
 } from './schema.ts';
+import { maxGroupLength } from './share.ts';
+
+/** Maximum groups of a person: an identity provider has at most 100 rules. */
+const maxGroups = 100;
 
 export const apiKeyRoles = ['user', 'admin'] as const;
 
@@ -67,6 +71,10 @@ export const apiKeySpecSchema = z
         ),
         subject: described(text(255), 'Identifier of the person at the provider.'),
         name: described(text(200), 'Name of the person, for people.'),
+        groups: optional(
+          z.array(z.string().min(1).max(maxGroupLength)).max(maxGroups),
+          'Groups of the person, as ISSUER:VALUE: the values of the rules that have matched. Conversations may be shared with them. Absent: none is known.',
+        ),
         recheckSeconds: described(
           z.int().min(60).max(86_400),
           'Seconds after which the provider has to confirm the person again.',

@@ -4,6 +4,7 @@ import { cachedConversation } from './cached-conversation.ts';
 import { conversationQuotas } from './conversation-quota.ts';
 import { conversations, type Conversation } from './conversation.ts';
 import type { CustomObject } from './group.ts';
+import { handovers } from './handover.ts';
 import { Interner, cachedMetadata } from './cached-metadata.ts';
 import { ownerSettings } from './owner-settings.ts';
 import { sandboxPools } from './sandbox-pool.ts';
@@ -60,5 +61,6 @@ export function cachedKinds(interner = new Interner()) {
     quotas: whole(conversationQuotas),
     apiKeys: whole(apiKeys),
     ownerSettings: whole(ownerSettings),
+    handovers: whole(handovers),
   };
 }

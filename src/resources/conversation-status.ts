@@ -268,6 +268,10 @@ export const conversationStatusSchema = z.object({
     hourlyUsesSchema,
     'Pushes, pull requests and comments that count for the hourly limits of the template. Written by the gateway.',
   ),
+  providedHandovers: optional(
+    count(),
+    'Value of spec.handovers of the sandbox when the operator last gave its agent the tokens and the settings of the owner. Absent: at the start.',
+  ),
   archive: optional(
     archiveStatusSchema,
     'What the archive has of the conversation. Written by the operator; absent until something is archived.',

@@ -19,6 +19,8 @@ import {
 import {
   count,
   described,
+  handedOver,
+  handoverLock,
   immutable,
   listMap,
   objectName,
@@ -92,6 +94,7 @@ export const conversationSpecSchema = z
       ownerName(),
       'Owner of the conversation. Other owners do not see the conversation over REST.',
     ),
+    handover: handoverLock(),
     title: optional(
       text(maxTitleLength),
       'Title of the conversation. Absent: the title that the agent gives.',
@@ -195,12 +198,17 @@ export const conversationSpecSchema = z
   })
   .meta(
     validations(
+      ...handedOver(),
+      {
+        rule: 'self.owner != oldSelf.owner ? !has(self.secrets) : (has(self.secrets) == has(oldSelf.secrets) && (!has(self.secrets) || self.secrets == oldSelf.secrets))',
+        message: 'secrets is immutable, and a handover removes it',
+        fieldPath: '.secrets',
+      },
       ...immutable({
-        required: ['owner', 'templateName'],
+        required: ['templateName'],
         optional: [
           'initialMessage',
           'repository',
-          'secrets',
           'sandboxName',
           'agent',
           'parent',
@@ -246,6 +254,14 @@ export const conversationDefinition: CustomResourceDefinition = {
 };
 
 export const conversations = resourceOf<Conversation>(conversationDefinition);
+
+/**
+ * Annotation with the MAC of the secrets of the request under a key that derives from the master
+ * key. A plain hash would confirm the guess of a short secret. Ciphertexts can not be compared,
+ * because those of equal secrets differ. During a rotation, the MACs under earlier master keys are
+ * accepted too.
+ */
+export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha256';
 
 /** Status of the start; WORKING for a conversation that no controller has seen yet. */
 export const startStatusOf = ({

@@ -2,9 +2,11 @@ import type { z } from 'zod';
 import { apiKeyDefinition } from './api-key.ts';
 import { conversationDefinition } from './conversation.ts';
 import { conversationQuotaDefinition } from './conversation-quota.ts';
+import { handoverDefinition } from './handover.ts';
 import { ageColumn, group, version, type CustomResourceDefinition } from './group.ts';
 import { ownerSettingsDefinition } from './owner-settings.ts';
 import { sandboxDefinition } from './sandbox.ts';
+import { shareDefinition } from './share.ts';
 import { sandboxPoolDefinition } from './sandbox-pool.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
 import { jsonSchemaOf } from './schema.ts';
@@ -18,6 +20,8 @@ export const definitions: readonly CustomResourceDefinition[] = [
   conversationQuotaDefinition,
   apiKeyDefinition,
   ownerSettingsDefinition,
+  shareDefinition,
+  handoverDefinition,
 ];
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

@@ -10,7 +10,8 @@ type Described = Pick<Sandbox, 'metadata' | 'spec'>;
  * Owner references of a sandbox to the conversations that it was made for or that joined it. Users
  * can write the metadata of their sandboxes, so a reference proves nothing about a conversation of
  * another owner. Therefore each reader requires that `spec.owner` of both objects is equal. It
- * never changes, and the admission policies reject a reference to a conversation of another owner.
+ * changes only by a handover, and the admission policies reject a reference to a conversation of
+ * another owner.
  */
 export const conversationReferencesOf = ({
   metadata: { ownerReferences = [] },

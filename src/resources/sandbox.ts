@@ -14,6 +14,8 @@ import { beginningOf } from './plain-text.ts';
 import {
   count,
   described,
+  handedOver,
+  handoverLock,
   immutable,
   noneOrOwnerName,
   objectName,
@@ -140,6 +142,11 @@ export const sandboxSpecSchema = z
       count().max(1).default(1),
       'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.',
     ),
+    handover: handoverLock(),
+    handovers: optional(
+      count(),
+      'Number of times that the sandbox has changed its owner. All keys of the sandbox depend on this number. Written by the operator; absent: never.',
+    ),
   })
   .meta(
     validations(
@@ -148,10 +155,16 @@ export const sandboxSpecSchema = z
         message: 'owner is required, except for a warm sandbox of a pool',
         fieldPath: '.owner',
       },
+      ...handedOver("oldSelf.owner == '' || "),
       {
-        rule: "oldSelf.owner == '' || self.owner == oldSelf.owner",
-        message: 'owner is immutable',
-        fieldPath: '.owner',
+        rule: '!has(self.handover) || self.replicas == 0',
+        message: 'replicas is 0 while the sandbox moves to another owner',
+        fieldPath: '.replicas',
+      },
+      {
+        rule: "(has(self.handovers) ? self.handovers : 0) == (has(oldSelf.handovers) ? oldSelf.handovers : 0) + (oldSelf.owner != '' && self.owner != oldSelf.owner ? 1 : 0)",
+        message: 'handovers grows by one with each change of the owner',
+        fieldPath: '.handovers',
       },
       ...immutable({ required: ['templateName'], optional: ['poolName'] }),
     ),
@@ -274,6 +287,16 @@ export function sessionKeyGenerationOf({
   const text = metadata.annotations?.[sessionKeyGenerationAnnotation] ?? '0';
   return generationShape.test(text) ? Number(text) : undefined;
 }
+
+/**
+ * Text from which all keys of the sandbox derive. A handover changes it, so that neither the old
+ * owner nor anything in the sandbox keeps a key or a token that works for the new owner.
+ */
+export const keySeedOf = ({
+  metadata: { uid },
+  spec,
+}: Pick<Sandbox, 'metadata' | 'spec'>): string =>
+  spec.handovers === undefined || spec.handovers === 0 ? uid : `${uid}/${spec.handovers}`;
 
 /** Label of the warm sandboxes of a pool, and of their pods. The value is `poolLabelValue`. */
 export const poolLabel = 'conversation-operator.dev/pool';

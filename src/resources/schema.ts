@@ -82,6 +82,33 @@ export const immutable = (fields: {
   })),
 ];
 
+/**
+ * CEL rules for an owner that changes only along the lock of a handover. `initial` is a further
+ * condition under which the owner may change.
+ */
+export const handedOver = (initial = ''): ValidationRule[] => [
+  {
+    rule: `${initial}self.owner == oldSelf.owner || (has(oldSelf.handover) && self.owner == oldSelf.handover.to)`,
+    message: 'owner is immutable, except along a handover',
+    fieldPath: '.owner',
+  },
+  {
+    rule: '!has(oldSelf.handover) || !has(self.handover) || self.handover == oldSelf.handover',
+    message: 'handover is immutable until the operator removes it',
+    fieldPath: '.handover',
+  },
+];
+
+/** The lock of an object that moves to another owner. */
+export const handoverLock = () =>
+  optional(
+    z.object({
+      name: described(objectName(), 'Name of the Handover.'),
+      to: described(ownerName(), 'The new owner.'),
+    }),
+    'The move to another owner that is under way. Written and removed by the operator; while it is present, the owner changes nothing. Absent: none.',
+  );
+
 type Check = (value: unknown) => boolean;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 

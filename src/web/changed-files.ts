@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
+import type { ConversationPaths } from './row.ts';
 import { Refresher } from './reading.ts';
 import type { GitChange, GitDiff } from './wire.ts';
 
@@ -21,11 +22,13 @@ export class ChangedFiles {
   readonly revision = signal(0);
   readonly #path: string;
   readonly #folder: string;
+  readonly #isShared: boolean;
   readonly #refresher = new Refresher(() => this.#read());
 
   /** `folder` is the absolute path of the working folder. */
-  constructor(conversationId: string, folder: string) {
-    this.#path = `/api/v1/app-conversations/${conversationId}`;
+  constructor({ base, isShared }: ConversationPaths, folder: string) {
+    this.#path = base;
+    this.#isShared = isShared;
     this.#folder = folder;
   }
 
@@ -40,7 +43,9 @@ export class ChangedFiles {
     return api.get<GitDiff>(`${this.#path}/git/diff`, { path: absolute }, aborting);
   }
 
-  contentOf(path: string): string {
+  /** URL of the content of a file; undefined for a shared conversation. */
+  contentOf(path: string): string | undefined {
+    if (this.#isShared) return undefined;
     return contentAddress(this.#path, absolutePath(this.#folder, path));
   }
 

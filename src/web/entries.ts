@@ -243,7 +243,16 @@ function entriesOfOne(event: AgentEvent): readonly Entry[] {
     case 'hidden':
       return [];
     case 'prompt':
-      return [folded(event, 'System prompt', contentText([event['system_prompt']]))];
+      // The gateway withholds the prompt from readers of a link.
+      return [
+        folded(
+          event,
+          'System prompt',
+          event['withheld'] === true
+            ? 'Only the owner sees this.'
+            : contentText([event['system_prompt']]),
+        ),
+      ];
     case undefined: {
       const { id: _id, timestamp: _time, kind, ...fields } = event;
       return [folded(event, textOf(kind) || 'Event', fields)];

@@ -3,6 +3,7 @@ import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
 import { Refresher } from './reading.ts';
 import { isEvent, type AgentEvent } from '../agent/event-kinds.ts';
+import type { ConversationPaths } from './row.ts';
 import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
 
 /** The response of an agent, which the gateway forwards unchanged. */
@@ -53,17 +54,20 @@ export class History {
   /** The entry to scroll to; undefined after the list has scrolled. */
   readonly target = signal<Target | undefined>(undefined);
   readonly lookup = signal<Lookup | undefined>(undefined);
-  /** URL of a ZIP archive with the record and all events. */
-  readonly downloadPath: string;
+  /** URL of a ZIP archive with the record and all events; undefined for a shared conversation. */
+  readonly downloadPath: string | undefined;
+  /** Whether another person shares the conversation, for reading. */
+  readonly isShared: boolean;
   readonly #path: string;
   /** Event id of the last call of `show`; `#showing` resolves when that call has ended. */
   #wanted: string | undefined;
   #showing = Promise.resolve();
   readonly #refresher = new Refresher(() => this.#attempt(() => this.#refresh()));
 
-  constructor(conversationId: string) {
-    this.#path = `/api/v1/conversation/${conversationId}/events`;
-    this.downloadPath = `/api/v1/app-conversations/${conversationId}/download`;
+  constructor({ base, events, isShared }: ConversationPaths) {
+    this.#path = events;
+    this.isShared = isShared;
+    this.downloadPath = isShared ? undefined : `${base}/download`;
   }
 
   /** Reads new events. A call during a read causes one more read. */

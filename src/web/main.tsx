@@ -1,7 +1,9 @@
-import { render } from 'preact';
+import { render, type ComponentChildren } from 'preact';
 import { App } from './components/app.tsx';
 import { listenToKeys } from './keyboard.ts';
-import { allowParts } from './part.ts';
+import { allowParts, partOf } from './part.ts';
+import type * as shared from './parts/shared.tsx';
+import { messageOf } from './api.ts';
 import { PageContext, PageState } from './page-state.ts';
 import { serviceTime } from './times.ts';
 import { effect } from '@preact/signals';
@@ -28,16 +30,26 @@ function showNumber(page: PageState): void {
 const root = document.getElementById('app');
 if (root === null) throw new Error('The document has no element "app"');
 allowParts(JSON.parse(root.dataset['parts'] ?? '{}') as Parameters<typeof allowParts>[0]);
+/** Whether this is the page of a shared conversation, which reads nothing else. */
+const isShared = 'shared' in root.dataset;
 const page = new PageState({ hasUi: 'hasUi' in root.dataset });
-render(
-  <PageContext.Provider value={page}>
-    <App path={location.pathname} />
-  </PageContext.Provider>,
-  root,
-);
-showNumber(page);
-listenToKeys(page);
-page.stream.open();
+const show = (content: ComponentChildren) =>
+  render(<PageContext.Provider value={page}>{content}</PageContext.Provider>, root);
+if (isShared) {
+  const isSignedIn = 'signedIn' in root.dataset;
+  partOf('shared').then(
+    (part) => {
+      const { SharedPage } = part as typeof shared;
+      show(<SharedPage isSignedIn={isSignedIn} />);
+    },
+    (error: unknown) => show(<p class="problem">{messageOf(error)}</p>),
+  );
+} else {
+  show(<App path={location.pathname} />);
+  showNumber(page);
+  listenToKeys(page);
+  page.stream.open();
+}
 setInterval(() => {
   if (document.visibilityState === 'visible') page.now.value = serviceTime();
 }, 1000);

@@ -11,9 +11,24 @@ export interface ActionState {
   readonly retry?: () => void;
 }
 
+/** URLs at which the page reads one conversation. */
+export interface ConversationPaths {
+  readonly base: string;
+  readonly events: string;
+  /** Whether another person shares the conversation, for reading. */
+  readonly isShared: boolean;
+}
+
+const ownPaths = (id: string): ConversationPaths => ({
+  base: `/api/v1/app-conversations/${id}`,
+  events: `/api/v1/conversation/${id}/events`,
+  isShared: false,
+});
+
 /** One conversation of the list. A component that reads `current` subscribes to this row only. */
 export class Row implements Searchable {
   readonly id: string;
+  readonly paths: ConversationPaths;
   /** The order in a group, newest first. Never changes. */
   readonly sortKey: string;
   /** Group to which the row moves after `GroupIndex.release`; undefined if the row stays. */
@@ -23,8 +38,9 @@ export class Row implements Searchable {
   searchText: string;
   group: Group;
 
-  constructor(id: string, facts: Facts) {
+  constructor(id: string, facts: Facts, paths: ConversationPaths = ownPaths(id)) {
     this.id = id;
+    this.paths = paths;
     this.sortKey = `${createdAtOf(facts)} ${id}`;
     this.#facts = signal(facts);
     this.searchText = searchTextOf(facts);

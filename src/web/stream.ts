@@ -52,7 +52,10 @@ class StreamSource {
       });
     source.addEventListener('closed', ({ data }: MessageEvent<string>) => {
       const { code } = JSON.parse(data) as { readonly code?: string };
-      if (code === 'key-invalid') this.#leave();
+      if (code !== 'key-invalid') return;
+      source.close();
+      // The next request may have the person confirmed, so that the page stays.
+      void this.#probe();
     });
   }
 

@@ -16,6 +16,7 @@ import type { StartTask } from '../gateway/presenters/start-task.ts';
 import type { TimelineEntry, Resources } from '../gateway/conversations/timeline.ts';
 import type { SecretRecord } from '../gateway/settings/secrets.ts';
 import type { Found, TextSearchPage } from '../gateway/history/text-search.ts';
+import type { SharedConversation } from '../gateway/sharing/shared-record.ts';
 import type { SettingsRecord } from '../gateway/settings/settings.ts';
 
 export type {
@@ -33,6 +34,7 @@ export type {
   SandboxSpecRecord,
   SecretRecord,
   SettingsRecord,
+  SharedConversation,
   StartTask,
   TextSearchPage,
   TimelineEntry,

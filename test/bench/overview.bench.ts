@@ -10,6 +10,7 @@ import {
   type CachedConversation,
 } from '../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../src/resources/conversation-quota.ts';
+import type { Handover } from '../../src/resources/handover.ts';
 import type { OwnerSettings } from '../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
@@ -38,6 +39,7 @@ const caches = {
   quotas: new TestCache<ConversationQuota>(),
   apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
   ownerSettings: new TestCache<OwnerSettings>(),
+  handovers: new TestCache<Handover>(),
 };
 const caps = new StorageCaps({ caches, namespace, quotas: () => [] });
 caps.open();

@@ -11,6 +11,13 @@ import { openPages } from './support/pages.ts';
 
 const { service, window } = await openPages(41);
 const snapshot = () => [{ ...everyKind(), quota: aQuota(), last: true }];
+const aSnapshot = (conversation: number) => ({
+  conversations: [aConversation(conversation)],
+  sandboxes: [],
+  start_tasks: [],
+  quota: aQuota(),
+  last: true,
+});
 
 beforeEach(async () => {
   service.snapshots = snapshot();
@@ -282,15 +289,7 @@ describe('the connection', () => {
     service.breakStreams();
     await page.getByText(/^No connection\. Last news .*Attempt \d+…$/).waitFor();
     await window.picture('no connection');
-    service.snapshots = [
-      {
-        conversations: [aConversation(2)],
-        sandboxes: [],
-        start_tasks: [],
-        quota: aQuota(),
-        last: true,
-      },
-    ];
+    service.snapshots = [aSnapshot(2)];
     service.streamStatus = undefined;
     await page.getByText('No connection').waitFor({ state: 'detached' });
     await row('Conversation 2').waitFor();
@@ -299,9 +298,23 @@ describe('the connection', () => {
     expect(window.faults().every((fault) => fault.endsWith('/api/v1/stream'))).toBe(true);
   });
 
+  it('stays, with a new stream, where the session is confirmed again', async () => {
+    const { page } = window;
+    const message = page.getByRole('form', { name: 'New conversation' }).getByLabel('Message');
+    await message.fill('Half a sentence');
+    service.snapshots = [aSnapshot(3)];
+    service.emit('closed', { code: 'key-invalid' });
+    await row('Conversation 3').waitFor();
+    expect(await message.inputValue()).toBe('Half a sentence');
+  });
+
   it('leaves for the sign-in when the session has ended', async () => {
+    service.status = 401;
     service.emit('closed', { code: 'key-invalid' });
     await window.page.waitForURL(`${service.url}/login?return_to=%2F`);
+    service.status = undefined;
+    // The console shows the refused request.
+    window.faults();
   });
 });
 

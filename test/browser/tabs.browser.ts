@@ -82,8 +82,10 @@ describe('Seven tabs of one browser', () => {
   });
 
   it('leave for the sign-in together', async () => {
+    service.status = 401;
     service.emit('closed', { code: 'key-invalid' });
     await Promise.all(tabs.map((page) => page.waitForURL(/\/login\?return_to=/)));
+    service.status = undefined;
   });
 
   it('leave for the sign-in where one signs out, also without word from the service', async () => {

@@ -119,6 +119,7 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/apikeys`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['GET', `${ours}/ownersettings`],
+    ['GET', `${ours}/shares`],
     ['GET', `${ours}/conversationquotas`],
   ],
 };
@@ -126,6 +127,7 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
   operator: [
     ['GET', `${ours}/apikeys`],
     ['GET', `${ours}/ownersettings`],
+    ['GET', `${ours}/shares`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['PATCH', `${ours}/conversations/none`, '{}'],
     // The gateway alone writes settings.

@@ -1,6 +1,16 @@
 import { apply, kubectl } from './support/cluster.ts';
-import { agentImage, TestedInstallation, programOwner } from './support/installation.ts';
+import { chartFolder } from '../../helm/tools/render.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  agentImage,
+  chartValues,
+  helm,
+  programOwner,
+  release,
+  TestedInstallation,
+} from './support/installation.ts';
 
+const readyMs = 60_000;
 const up = new TestedInstallation('talk');
 const { tools, url } = up.facts;
 const id = 'e2e5a000000040008000000000000001';
@@ -41,6 +51,27 @@ const program = (name: string, audience: string) => {
   };
 };
 
+/** A token that ends with the Pod, as the one that is mounted there. */
+const tokenOf = (pod: string): Promise<string> =>
+  inTools(
+    `create token runner --audience conversation-operator --duration 10m --bound-object-kind Pod --bound-object-name ${pod}`,
+  );
+
+async function statusOf(token = ''): Promise<number> {
+  const headers = { authorization: `Bearer ${token}` };
+  return (await fetch(`${url}/api/v1/users/me`, { headers })).status;
+}
+
+async function install(tokenReview: boolean): Promise<void> {
+  await helm(
+    [
+      ...['upgrade', release, chartFolder, '--namespace', up.facts.namespace],
+      ...['--wait', '--timeout', '180s'],
+    ],
+    chartValues({ ...up.facts, tokenReview }),
+  );
+}
+
 async function outputOf(name: string): Promise<string> {
   await inTools(`wait --for=jsonpath={.status.phase}=Succeeded pod/${name} --timeout=120s`);
   return inTools(`logs ${name}`);
@@ -73,4 +104,27 @@ describe('a program in the cluster', () => {
   it('is refused with a token for another audience', async () => {
     expect(await outputOf('program-of-others')).toContain('status 401');
   });
+
+  it('keeps a token that outlives its Pod, unless tokens are reviewed', async () => {
+    const pods = ['program-of-before', 'program-of-now'] as const;
+    await apply(...pods.map((name) => program(name, 'conversation-operator')));
+    const [before, now] = await Promise.all(pods.map(tokenOf));
+    await inTools(`delete pod/${pods[0]} --now`);
+    expect(await statusOf(before)).toBe(200);
+    await install(true);
+    await eventually(
+      'the token of the deleted Pod to be refused',
+      async () => (await statusOf(before)) === 401,
+      readyMs,
+    );
+    expect(await statusOf(now)).toBe(200);
+    await inTools(`delete pod/${pods[1]} --now`);
+    // A gateway asks about the same token once a minute.
+    await eventually(
+      'the token of the Pod that is deleted meanwhile to be refused',
+      async () => (await statusOf(now)) === 401,
+      90_000,
+    );
+    await install(false);
+  }, 600_000);
 });

@@ -4,8 +4,14 @@ import { LeakWatch } from './leak-watch.ts';
 
 const seed = 5;
 const requests = 3500;
-/** Operations that redirect without the web UI or an identity provider, or that need a code. */
-const otherwise: readonly string[] = ['conversationPage', 'logout', 'redeemDevice', 'answerDevice'];
+/**
+ * Operations that redirect without the web UI or an identity provider, that need a code, or a path
+ * of the working folder of the one conversation that is shared.
+ */
+const otherwise: readonly string[] = [
+  ...['conversationPage', 'logout', 'redeemDevice', 'answerDevice'],
+  ...['listSharedFiles', 'readSharedFile', 'listSharedChanges', 'getSharedDiff'],
+];
 
 describe('requests made from /openapi.json', () => {
   let world: TwoOwners;

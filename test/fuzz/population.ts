@@ -16,6 +16,7 @@ import {
   type Owner,
   type TwoOwners,
 } from '../support/gateway/two-owners.ts';
+import { knownDigest } from '../support/gateway/known-share.ts';
 import { openApproval } from '../support/gateway/open-approval.ts';
 import type { Pools } from './values.ts';
 
@@ -101,6 +102,8 @@ export class Population {
       if (key === undefined || !isThere(caches.apiKeys, key))
         this.#keys.set(owner, (await this.#world.addKey(owner, 'Spare')).name);
     }
+    const shared = this.#ids.get('alice/running');
+    if (shared !== undefined) await this.#world.addShare('alice', shared, knownDigest);
     await this.#dropKeys();
   }
 

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { knownShare, knownToken } from '../support/gateway/known-share.ts';
 import { openApproval } from '../support/gateway/open-approval.ts';
 import type { Sent } from '../support/gateway/two-owners.ts';
 import type { OpenApi, Operation, Parameter, Schema } from '../support/openapi/document.ts';
@@ -36,6 +37,8 @@ const wrongPaths = [
 
 /** Values of path parameters that are no ids of resources. */
 const named: Readonly<Record<string, readonly string[]>> = {
+  token: [...Array<string>(5).fill(knownToken), `${knownToken.slice(0, -1)}_`, 'x'],
+  share_id: [...Array<string>(3).fill(knownShare), 'x'],
   approval_id: [...Array<string>(3).fill(openApproval.id), 'x'],
 };
 

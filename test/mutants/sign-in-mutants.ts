@@ -10,6 +10,7 @@ const identity = {
   file: 'src/gateway/sign-in/identity.ts',
   test: 'test/unit/gateway/sign-in/identity.test.ts',
 };
+const introspection = { test: 'test/integration/gateway/session-introspection.test.ts' };
 const providers = {
   file: 'src/gateway/sign-in/identity-providers.ts',
   test: 'test/integration/gateway/identity-providers.test.ts',
@@ -100,6 +101,40 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
     from: '        issuedBy,',
     to: '',
     name: 'loses its key with the session of the person',
+  },
+  'a condition sees an address that is not verified': {
+    ...identity,
+    from: 'email === undefined ? rest : { ...rest, email }',
+    to: 'claims',
+    name: 'of an address that is not verified',
+  },
+  'conditions take the time that they want': {
+    file: 'src/config/claim-expression.ts',
+    test: identity.test,
+    from: '{ timeout: maxMs }',
+    to: '{ timeout: 10_000 }',
+    name: 'has a loop in a loop',
+  },
+  'a session outlives its access token': {
+    file: 'src/gateway/sign-in/person-checks.ts',
+    ...introspection,
+    from: 'await sessions.end(key);',
+    to: '',
+    name: 'ends where the token is revoked',
+  },
+  'the ID token decides where introspection has to': {
+    ...providers,
+    ...introspection,
+    from: "if (settings.recheck !== 'introspection')",
+    to: 'if (true)',
+    name: 'has the groups in the ID token alone opens nothing',
+  },
+  'a token is accepted while the API server does not judge it': {
+    file: 'src/gateway/sign-in/service-accounts.ts',
+    test: 'test/integration/gateway/service-accounts.test.ts',
+    from: "does not review a token of a service account', { error });\n      return 'unavailable';",
+    to: "does not review a token of a service account', { error });\n      return verified;",
+    name: 'is asked to come again while the API server does not answer',
   },
   'clocks may not differ': {
     ...providers,

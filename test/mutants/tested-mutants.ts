@@ -3,9 +3,11 @@ import { approvalMutants } from './approval-mutants.ts';
 import { archiveMutants } from './archive-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
+import { handoverMutants } from './handover-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
+import { shareMutants } from './share-mutants.ts';
 import { signInMutants } from './sign-in-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 
@@ -16,8 +18,10 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   archiveMutants,
   gatewayMutants,
   gitMutants,
+  handoverMutants,
   nodeMutants,
   ownerMutants,
   pageMutants,
+  shareMutants,
   signInMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

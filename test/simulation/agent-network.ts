@@ -11,6 +11,7 @@ import type {
   AgentLlm,
   AgentMessage,
   AgentQuestion,
+  AgentSecret,
   AgentState,
   AgentUserMessage,
   NewAgentConversation,
@@ -265,6 +266,15 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#about('lastResult', endpoint, id, options, (_, { messages, status }) =>
       status === 'running' ? undefined : { message: `Done with message ${messages.length}.` },
     );
+  }
+
+  setSecrets(
+    endpoint: AgentEndpoint,
+    _id: string,
+    _secrets: readonly AgentSecret[],
+    options: AgentCallOptions = {},
+  ): Promise<void> {
+    return this.#call('setSecrets', endpoint, options, callMs, () => undefined);
   }
 
   useLlm(

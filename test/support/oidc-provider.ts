@@ -19,6 +19,7 @@ export class OidcProvider {
   readonly accounts: Map<string, Account>;
   readonly #server: Server;
   readonly #cookieKey = randomBytes(32).toString('hex');
+  readonly #tokens: { readonly destroy: () => Promise<void> }[] = [];
   #provider: Provider | undefined;
 
   private constructor(accounts: Readonly<Record<string, Account>>) {
@@ -60,7 +61,11 @@ export class OidcProvider {
       scopes: ['openid', 'profile', 'groups'],
       claims: { openid: ['sub'], profile: ['name'], groups: ['groups'] },
       conformIdTokenClaims: false,
-      features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: true } },
+      features: {
+        devInteractions: { enabled: false },
+        rpInitiatedLogout: { enabled: true },
+        introspection: { enabled: true },
+      },
       interactions: { policy, url: (_context, { uid }) => `/interaction/${uid}` },
       ttl: { AccessToken: 300, IdToken: 300, Session: 3600, Grant: 3600, Interaction: 600 },
       findAccount: (_context, id) => {
@@ -79,6 +84,12 @@ export class OidcProvider {
         return grant;
       },
     });
+    this.#provider.on('access_token.saved', (token) => this.#tokens.push(token));
+  }
+
+  /** Ends the access tokens that are active, as a revocation does. */
+  async endTokens(): Promise<void> {
+    for (const token of this.#tokens.splice(0)) await token.destroy();
   }
 
   async stop(): Promise<void> {

@@ -19,7 +19,7 @@ const apiVersion = `${group}/v1alpha1`;
 export const tenantRoles = (namespace: string): readonly object[] => {
   const kinds = [
     ...['conversations', 'sandboxes', 'sandboxes/scale', 'sandboxtemplates', 'apikeys'],
-    'ownersettings',
+    ...['ownersettings', 'shares'],
   ];
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
   const rules: Readonly<Record<Tenant, readonly object[]>> = {
@@ -67,6 +67,18 @@ const settingsOf = (owner: string, name = settingsNameOf(owner)) => ({
   kind: 'OwnerSettings',
   metadata: { name },
   spec: { owner },
+});
+const shareOf = (owner: string) => ({
+  apiVersion,
+  kind: 'Share',
+  metadata: { name: 'policy-test-trial' },
+  spec: {
+    owner,
+    conversation: { name: 'policy-test-of-bob', uid: 'some-uid' },
+    subject: { kind: 'Link' },
+    sha256: '0'.repeat(64),
+    createdBy: 'kubectl',
+  },
 });
 /** A sandbox or a conversation with more metadata. */
 const withMetadata = <T extends { readonly metadata: object }>(object: T, metadata: object): T => ({
@@ -195,6 +207,8 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
       ...changes(`ownersettings/${settingsNameOf(alice)}`, { spec: { model: 'openai/m' } }),
     },
     ofAlice('makes settings of another owner', settingsOf('bob'), notTheirs),
+    ofAlice('shares a conversation as another owner', shareOf('bob'), notTheirs),
+    { does: 'shares conversations of every owner', as: gateway, ...creates(shareOf('bob')) },
     {
       does: 'changes a conversation of her own',
       as: alice,

@@ -59,6 +59,8 @@ export interface Images {
 }
 
 export interface Scene extends Installation {
+  /** Whether the gateway asks the API server about the tokens of service accounts. */
+  readonly reviewsTokens: boolean;
   /** `pre`: nothing is installed yet, and the checks have the rights of a person. */
   readonly phase: 'pre' | 'installed';
   readonly namespace: string;

@@ -50,7 +50,8 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
 /** Rights of the accounts to manage sandboxes. A test compares these with the chart's Roles. */
 export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
   operator: [
-    ours(['conversations'], ['get', 'list', 'watch', 'delete']),
+    ours(['conversations'], ['get', 'list', 'watch', 'patch', 'delete']),
+    ours(['handovers'], ['get', 'list', 'watch', 'delete']),
     ours(['conversationquotas', 'sandboxtemplates', 'sandboxpools'], ['get', 'list', 'watch']),
     ours(['ownersettings'], ['get']),
     ours(['sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
@@ -61,12 +62,13 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
         'sandboxtemplates/status',
         'sandboxpools/status',
         'conversationquotas/status',
+        'handovers/status',
       ],
       ['update', 'patch'],
     ),
     ours(['owners'], ['use']),
     core(['pods'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
-    core(['persistentvolumeclaims'], ['list', 'watch', 'create', 'delete']),
+    core(['persistentvolumeclaims'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     core(['events'], ['list', 'create', 'patch']),
     core(['namespaces'], ['get']),
     leases(['create']),
@@ -74,7 +76,8 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   ],
   gateway: [
     ours(['conversations', 'sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
-    ours(['ownersettings'], ['get', 'list', 'watch', 'create', 'patch']),
+    ours(['ownersettings', 'handovers'], ['get', 'list', 'watch', 'create', 'patch']),
+    ours(['shares'], ['get', 'list', 'create', 'delete']),
     ours(['sandboxtemplates'], ['get', 'list', 'watch']),
     ours(['conversationquotas', 'sandboxpools'], ['list', 'watch']),
     ours(['apikeys'], ['get', 'list', 'watch', 'create', 'delete', 'issue']),
@@ -84,6 +87,13 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
     core(['events'], ['list', 'create', 'patch']),
     leases(['list', 'watch']),
   ],
+};
+
+/** A further right of the gateway that asks about the tokens of service accounts. */
+export const tokenReviewRule: Rule = {
+  group: 'authentication.k8s.io',
+  resources: ['tokenreviews'],
+  verbs: ['create'],
 };
 
 /** A right to create `resource`, which `helm install` needs. */
@@ -200,7 +210,7 @@ const namedAnyway =
   };
 
 async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
-  const { client, namespace, accounts } = scene;
+  const { client, namespace, accounts, reviewsTokens } = scene;
   const notTried: string[] = [];
   const rights: AccountRight[] = [];
   await Promise.all(
@@ -219,7 +229,11 @@ async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
         `system:serviceaccounts:${inNamespace}`,
         'system:authenticated',
       ];
-      const questions = accountRules[component].flatMap((rule) =>
+      const rules =
+        component === 'gateway' && reviewsTokens
+          ? [...accountRules.gateway, tokenReviewRule]
+          : accountRules[component];
+      const questions = rules.flatMap((rule) =>
         rule.resources.flatMap((resource) =>
           rule.verbs.map((verb) => ({ ...rule, resource, verb })),
         ),

@@ -321,6 +321,8 @@ export class AdmissionCache {
     snapshot.put(slot);
     this.#count(before, slot);
     this.#slotChanged(slot, { isGone: false });
+    if (before !== undefined && before.owner !== slot.owner)
+      this.#enqueueQuotasOf(slot.sandbox.metadata.namespace, before.owner);
   }
 
   #remove(namespace: string, uid: string): void {

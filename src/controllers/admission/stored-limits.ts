@@ -4,6 +4,7 @@ import {
   type Totals,
   CapExceeded,
   capExceededMessage,
+  capReachedMessage,
   capFields,
   capsOf,
   type CapField,
@@ -53,7 +54,8 @@ export class StoredLimits {
   }
 
   observe(conversation: CachedConversation): void {
-    const { deletionTimestamp, uid, name, creationTimestamp } = conversation.metadata;
+    const { deletionTimestamp, uid, name, namespace, creationTimestamp } = conversation.metadata;
+    const before = this.#ledger(namespace).ownerOf(uid);
     this.#change(conversation, (ledger) => {
       if (deletionTimestamp !== undefined) ledger.removeConversation(uid);
       else
@@ -67,6 +69,9 @@ export class StoredLimits {
           wantsSandbox: wantsOwnSandbox(conversation),
         });
     });
+    // A handover changes what the quotas of both owners count.
+    if (before !== undefined && before !== conversation.spec.owner)
+      this.#options.onChange(namespace, before);
   }
 
   forget(conversation: CachedConversation): void {
@@ -102,6 +107,13 @@ export class StoredLimits {
         message: capExceededMessage(cap.field, cap, cap.current),
       }
     );
+  }
+
+  /** The limit that the growth of an owner would exceed, as a sentence; undefined: none. */
+  noRoomFor(namespace: string, owner: string, growth: Totals): string | undefined {
+    const { caps } = this.#options.snapshot(namespace);
+    const cap = this.#ledger(namespace).exceeded(caps, owner, growth);
+    return cap && capReachedMessage(cap);
   }
 
   /** The current use of everything that a quota limits. */

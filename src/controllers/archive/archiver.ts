@@ -22,7 +22,7 @@ import {
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import { archiveRulesOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
 import { storedConversation } from '../stored-object.ts';
@@ -95,7 +95,7 @@ export async function archiveSecrets(
   { keys, credentials }: ArchiveSecretsOptions,
   { conversation, sandbox, template }: ArchivedAgent,
 ): Promise<readonly string[]> {
-  const { uid } = sandbox.metadata;
+  const seed = keySeedOf(sandbox);
   const keyId = sandbox.status?.masterKeyId;
   const credential = template?.spec.agent.credential;
   const apiKey =
@@ -103,12 +103,12 @@ export async function archiveSecrets(
       ? undefined
       : await credentials.of(conversation.spec.owner, credential);
   return [
-    keys.sessionKey(uid, keyId),
-    keys.secretKey(uid, keyId),
-    keys.bootstrapKey(uid, keyId),
-    keys.gitToken(uid, keyId),
-    keys.toolsToken(uid, keyId),
-    keys.secretsToken(uid, keyId),
+    keys.sessionKey(seed, keyId),
+    keys.secretKey(seed, keyId),
+    keys.bootstrapKey(seed, keyId),
+    keys.gitToken(seed, keyId),
+    keys.toolsToken(seed, keyId),
+    keys.secretsToken(seed, keyId),
     ...(apiKey === undefined ? [] : [apiKey]),
   ];
 }

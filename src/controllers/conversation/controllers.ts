@@ -23,6 +23,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import type { GitHosts } from './git/git-access.ts';
+import { NewOwner } from './new-owner.ts';
 import { OwnerSettingsReader } from './owner-settings.ts';
 import { ConversationPoller } from './polling/conversation-poller.ts';
 import { RecentAnswers } from './recent-answers.ts';
@@ -119,12 +120,23 @@ export function createConversations(options: ConversationsOptions): Conversation
   const approvals = new Approvals(options);
   const runs = new RunControl({ client, clock, logger, stores, agent, configurations });
   const delivery = new Delivery(options);
+  const newOwner = new NewOwner({
+    agent,
+    agentSide,
+    configurations,
+    gitHosts,
+    keys,
+    logger,
+    ownerSettings,
+    stores,
+  });
   const following = new Following({
     clock,
     logger,
     configurations,
     approvals,
     poller,
+    newOwner,
     runs,
     delivery,
     writer,

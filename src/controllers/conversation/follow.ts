@@ -13,6 +13,7 @@ import type { PolledRun } from './execution/run-observer.ts';
 import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
 import type { Delivery } from './messages/delivery.ts';
 import type { ConversationPoller } from './polling/conversation-poller.ts';
+import type { NewOwner } from './new-owner.ts';
 import type { Scope } from './scope.ts';
 import type { StatusWriter } from './status-writer.ts';
 
@@ -22,6 +23,7 @@ export interface FollowingOptions {
   readonly configurations: AgentConfigurations;
   readonly approvals: Approvals;
   readonly poller: ConversationPoller;
+  readonly newOwner: Pick<NewOwner, 'provide'>;
   readonly runs: RunControl;
   readonly delivery: Delivery;
   readonly writer: Pick<StatusWriter, 'forget'>;
@@ -46,11 +48,13 @@ export class Following {
    * messages. Returns the milliseconds until the next reconcile.
    */
   async advance(scope: Scope): Promise<number | undefined> {
-    const { approvals, delivery, poller, logger } = this.#options;
+    const { approvals, delivery, newOwner, poller, logger } = this.#options;
     await approvals.record(scope);
     const run = await this.#poll(scope);
     if (typeof run !== 'object') return run;
     try {
+      // Nothing of the conversation goes on before the agent has what is the new owner's.
+      await newOwner.provide(scope, run);
       const steps = [
         await this.#followRun(scope, run),
         await approvals.follow(scope, run),

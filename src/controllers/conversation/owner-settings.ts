@@ -48,7 +48,9 @@ export class OwnerSettingsReader {
   ): Promise<OwnerSettingsSpec> {
     const { client, clock } = this.#options;
     const recent = this.#recent.get(uid);
-    if (recent !== undefined && clock.monotonic() - recent.atMs < freshMs) return recent.settings;
+    // A handover changes the owner of the conversation.
+    if (recent?.settings.owner === owner && clock.monotonic() - recent.atMs < freshMs)
+      return recent.settings;
     const stored = await found(
       client.get(ownerSettings, namespace, settingsNameOf(owner), { signal }),
     );

@@ -128,7 +128,9 @@ export class RetentionSubjects {
     template: SandboxTemplate | undefined,
   ): RetentionSubject {
     const nowMs = this.#options.clock.now();
-    const countdown = countdownOfConversation({ nowMs, conversation, sandbox, template });
+    const countdown = isMoving(conversation)
+      ? undefined
+      : countdownOfConversation({ nowMs, conversation, sandbox, template });
     return { object: conversation, countdown, conversations: [] };
   }
 
@@ -138,7 +140,9 @@ export class RetentionSubjects {
     template: SandboxTemplate | undefined,
   ): RetentionSubject {
     const nowMs = this.#options.clock.now();
-    const countdown = countdownOfSandbox({ nowMs, sandbox, conversations: inIt, template });
+    const countdown = isMoving(sandbox)
+      ? undefined
+      : countdownOfSandbox({ nowMs, sandbox, conversations: inIt, template });
     return { object: sandbox, countdown, conversations: inIt };
   }
 
@@ -150,6 +154,12 @@ export class RetentionSubjects {
       .filter((conversation) => isInSandbox(conversation, sandbox));
   }
 }
+
+/**
+ * Whether the object moves to another owner. Its sandbox and its conversation have different owners
+ * for a moment, so neither seems to be used.
+ */
+const isMoving = ({ spec }: CachedConversation | Sandbox): boolean => spec.handover !== undefined;
 
 /** Whether the conversation is the sandbox's only owner reference. */
 const isOnlyOf = (

@@ -8,7 +8,7 @@ import type {
 } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import { PollBulkhead } from '../agent-calls/poll-bulkhead.ts';
 import { ownerShare } from '../controller-spec.ts';
 
@@ -154,17 +154,17 @@ async function connectAgent(
   { endpoint, sandbox }: AgentPlace,
   signal: AbortSignal,
 ): Promise<AgentConnection> {
-  const { metadata, status } = sandbox;
-  const { uid } = metadata;
+  const { status } = sandbox;
+  const seed = keySeedOf(sandbox);
   const state = await agent.probe(endpoint, { signal });
   if (state === 'unreachable') return { connected: false };
   if (state === 'dormant') {
     const introduction = await agent.initialise(
       endpoint,
       {
-        bootstrapKey: keys.bootstrapKey(uid, status?.masterKeyId),
+        bootstrapKey: keys.bootstrapKey(seed, status?.masterKeyId),
         sessionKey: endpoint.sessionKey,
-        secretKey: keys.secretKey(uid, status?.masterKeyId),
+        secretKey: keys.secretKey(seed, status?.masterKeyId),
         env: {},
         webhooks: webhooksOf(agentSide, sandbox),
       },

@@ -6,7 +6,7 @@ import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/kinds.ts';
 import { pods } from '@conversation-operator/kube/core';
 import type { AgentEndpoint } from '../../agent/agent.ts';
-import { isWarmSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { isWarmSandbox, keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import { lastWords } from './readable-output.ts';
 import { hasStopToFinish, viewOfSandbox } from '../../status/sandbox-phase.ts';
@@ -77,13 +77,14 @@ export class AgentConnector {
   }
 
   /** Output of an agent for its owner: bounded, on one line, without the keys of the sandbox. */
-  shown(output: string, { metadata: { uid }, status }: Sandbox): string {
+  shown(output: string, sandbox: Sandbox): string {
     const { keys } = this.#options;
-    const keyId = status?.masterKeyId;
+    const seed = keySeedOf(sandbox);
+    const keyId = sandbox.status?.masterKeyId;
     const secrets = [
-      keys.bootstrapKey(uid, keyId),
-      keys.sessionKey(uid, keyId),
-      keys.secretKey(uid, keyId),
+      keys.bootstrapKey(seed, keyId),
+      keys.sessionKey(seed, keyId),
+      keys.secretKey(seed, keyId),
     ];
     return lastWords(withoutSecrets(output, secrets)).replaceAll(/\s*\n\s*/g, ' / ');
   }

@@ -5,7 +5,13 @@ import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import { isOwnedBy, type NewObject } from '@conversation-operator/kube/object';
-import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  SandboxReason,
+  hasRun,
+  keySeedOf,
+  sandboxes,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import { shouldRun } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim, bindingMs, volumeNameTaken } from './claim.ts';
@@ -125,9 +131,11 @@ export class Creations {
     // The template did not exist when the slot was reserved, so the status lacks `agentKind`.
     if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
     return this.#create(scope, 'pod', async () => {
-      const { uid } = scope.sandbox.metadata;
       const pod = buildPod(scope.sandbox, template, {
-        bootstrapKey: keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
+        bootstrapKey: keys.bootstrapKey(
+          keySeedOf(scope.sandbox),
+          scope.sandbox.status?.masterKeyId,
+        ),
         agentSide,
         outward,
       });

@@ -47,6 +47,7 @@ export const shardCaches = (caches: OperatorCaches, owns: OwnsNamespace): Operat
   quotas: shardCache(caches.quotas, owns),
   pods: shardCache(caches.pods, owns),
   claims: shardCache(caches.claims, owns),
+  handovers: shardCache(caches.handovers, owns),
 });
 
 function shardCache<T extends KubeObject>(cache: Cache<T>, owns: OwnsNamespace): Cache<T> {

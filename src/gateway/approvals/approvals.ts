@@ -28,9 +28,15 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { notFound } from '../errors/common-problems.ts';
 import { invalidField } from '../errors/validation.ts';
 import type { Audit } from '../../observability/audit.ts';
-import { type Route, callerOf, endpoints, ownConversation } from '../http/route.ts';
+import {
+  type Route,
+  callerOf,
+  changeableConversation,
+  endpoints,
+  ownConversation,
+} from '../http/route.ts';
 import { Derived } from '../lookup/cache.ts';
-import { storedWithSandbox, writeOnStored } from '../lookup/stored.ts';
+import { refuseMoved, storedWithSandbox, writeOnStored } from '../lookup/stored.ts';
 import { searchPage, sortedBy } from '../paging/keyset.ts';
 import {
   approvalPage,
@@ -170,7 +176,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
       ],
       handle: async ({ body, ...call }) => {
         const id = call.params.approval_id;
-        const known = await ownConversation(lookup, call);
+        const known = await changeableConversation(lookup, call);
         // The cache may lag behind a question or an answer that another replica has just stored.
         const { conversation, sandbox } = await storedWithSandbox(client, known);
         if (hasAnswer(conversation, id, body)) return delivered;
@@ -213,14 +219,15 @@ const delivered = { json: { success: true, state: 'delivered', notice: null } } 
 /** Stores the answer at the resourceVersion that was read; does nothing if it is stored already. */
 function store(
   client: KubeClient,
-  { metadata: { namespace, name, uid } }: CachedConversation,
+  known: CachedConversation,
   id: string,
   given: AnswerBody & { readonly by: string },
 ): Promise<unknown> {
+  const { namespace, name } = known.metadata;
   return writeOnStored(
     () => client.get(conversations, namespace, name),
     async (stored) => {
-      if (stored.metadata.uid !== uid) throw notFound('conversation');
+      refuseMoved('conversation', stored, known);
       if (hasAnswer(stored, id, given) || answerOf(stored, id) !== undefined) return;
       const { reason: why, by } = given;
       const answer: ApprovalAnswer = {

@@ -233,6 +233,12 @@ export class KeyRing {
     return this.#valid(key === undefined ? [] : [key], ({ spec }) => spec.signIn === signIn);
   }
 
+  /** The key with this name and UID, valid or not. */
+  keyNamed(name: string, uid: string): ApiKey | undefined {
+    const key = this.#find(name);
+    return key?.metadata.uid === uid ? key : undefined;
+  }
+
   byReference(reference: string): ValidKey | undefined {
     return this.#valid(
       this.#options.cache.store.byIndex('sessionReference', reference),
@@ -315,6 +321,8 @@ export interface Principal {
   readonly keyDescription: string | undefined;
   /** Name of the person; undefined for a key without one. */
   readonly personName: string | undefined;
+  /** Groups of the person, as ISSUER:VALUE; empty for a key without a person. */
+  readonly groups: readonly string[];
 }
 
 /** The holder of the key of a request, for the audit log. */
@@ -364,5 +372,6 @@ export function principalOfKey({ key: { metadata, spec }, chain }: ValidKey): Pr
     chain,
     keyDescription: spec.description,
     personName: spec.person?.name,
+    groups: spec.person?.groups ?? [],
   };
 }

@@ -72,11 +72,12 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
 }
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const prefix = 'co_';
+/** Prefixes of the texts that open something: of an API key, and of the token of a share. */
+type Prefix = 'co_' | 'cs_';
 /** 32 digits of base62 have 190 bits of entropy. */
 const randomDigits = 32;
 const checksumDigits = 6;
-const shape = /^co_[0-9A-Za-z]{22,64}[0-9A-Za-z]{6}$/;
+const shape = /^[0-9A-Za-z]{22,64}[0-9A-Za-z]{6}$/;
 
 export type RandomBytes = (bytes: number) => Buffer;
 
@@ -101,15 +102,22 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** A new API key in clear text, with a checksum of six digits that detects typing errors. */
-export function generateKey(random: RandomBytes = randomBytes): string {
+/** A new API key or token in clear text. Six digits of checksum detect typing errors. */
+export function generateKey(random: RandomBytes = randomBytes, prefix: Prefix = 'co_'): string {
   const rest = `${prefix}${randomBase62(randomDigits, random)}`;
   return `${rest}${checksumOf(rest)}`;
 }
 
+const isWellFormed = (text: string, prefix: Prefix): boolean =>
+  text.startsWith(prefix) &&
+  shape.test(text.slice(prefix.length)) &&
+  checksumOf(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
+
 /** Whether the text has the form of a key and the right checksum. The key need not exist. */
-export const isWellFormedKey = (text: string): boolean =>
-  shape.test(text) && checksumOf(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
+export const isWellFormedKey = (text: string): boolean => isWellFormed(text, 'co_');
+
+/** The same for the token of a share. */
+export const isWellFormedShareToken = (text: string): boolean => isWellFormed(text, 'cs_');
 
 /** The stored form of a key: SHA-256 in hex. Keys are random, so a plain hash can't be reversed. */
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');

@@ -1,6 +1,6 @@
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Logger } from '@conversation-operator/base/logger';
-import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
+import { keySeedOf, sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
 import { isEqual } from './key.ts';
 import type { KeyChain, KeyRing } from './key-ring.ts';
 
@@ -43,7 +43,7 @@ export class SessionKeys {
   /** The key that the agent in the sandbox expects; undefined if it can not be derived. */
   agentKeyOf(sandbox: Sandbox): string | undefined {
     return this.#derived(sandbox, () =>
-      this.#options.keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId),
+      this.#options.keys.sessionKey(keySeedOf(sandbox), sandbox.status?.masterKeyId),
     );
   }
 
@@ -72,7 +72,7 @@ export class SessionKeys {
     if (generation === undefined) return undefined;
     return this.#derived(sandbox, () =>
       this.#options.keys.clientKey(
-        sandbox.metadata.uid,
+        keySeedOf(sandbox),
         { apiKeyUid, generation },
         sandbox.status?.masterKeyId,
       ),

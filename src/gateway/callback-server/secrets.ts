@@ -5,7 +5,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import type { SecretReads } from '../auth/secret-reads.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { notFound } from '../errors/common-problems.ts';
@@ -39,7 +39,7 @@ export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler 
   /** Checks the secrets token. The check takes equally long for an unknown and a known sandbox. */
   const holderOf = (request: IncomingMessage, sandbox: Sandbox | undefined): Sandbox => {
     const isGood = keys.acceptsSecretsToken(
-      sandbox?.metadata.uid ?? 'none',
+      sandbox === undefined ? 'none' : keySeedOf(sandbox),
       bearerTokenOf(request),
     );
     if (isGood && sandbox !== undefined) return sandbox;

@@ -5,7 +5,7 @@ import { SubstringSearch } from '@conversation-operator/http/body/substring-sear
 import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
 import type { AgentNotification } from '../../agent/notifications.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isEqual } from '../auth/key.ts';
 import { noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
@@ -43,7 +43,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
       // For an unknown sandbox, a key that no client has makes the check take equally long.
       return sandbox === undefined
         ? keys.sessionKey('none')
-        : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);
+        : keys.sessionKey(keySeedOf(sandbox), sandbox.status?.masterKeyId);
     } catch {
       return undefined;
     }

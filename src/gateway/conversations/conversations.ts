@@ -12,7 +12,7 @@ import {
   endpoints,
   success,
   successSchema,
-  ownConversation,
+  changeableConversation,
 } from '../http/route.ts';
 import {
   conversationList,
@@ -22,8 +22,7 @@ import {
 import { countSchema } from '../presenters/schemas.ts';
 import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
 import { compact } from '@conversation-operator/base/compact';
-import { deleteOne, writeOnStored } from '../lookup/stored.ts';
-import { notFound } from '../errors/common-problems.ts';
+import { deleteOwned, refuseMoved, whileOwned, writeOnStored } from '../lookup/stored.ts';
 import {
   conversationParams,
   idsQuery,
@@ -146,9 +145,9 @@ export const conversationRoutes = (
       params: conversationParams,
       body: updateRequestSchema,
       responses: { 200: conversationSchema },
-      problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
+      problems: ['not-found', 'wrong-state', 'conflict', 'stored-bytes-limit-exceeded'],
       handle: async ({ body, reader, ...call }) => {
-        const conversation = await ownConversation(needs.lookup, call);
+        const conversation = await changeableConversation(needs.lookup, call);
         const written = await update(needs, conversation, body);
         return { json: await freshRecord(needs, written, reader) };
       },
@@ -157,11 +156,11 @@ export const conversationRoutes = (
       summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
       params: conversationParams,
       responses: { 200: successSchema },
-      problems: ['not-found', 'conflict'],
+      problems: ['not-found', 'wrong-state', 'conflict'],
       handle: async (call) => {
         const { client, feeds } = needs;
-        const object = await ownConversation(needs.lookup, call);
-        await deleteOne(client, conversations, object, feeds.conversations);
+        const object = await changeableConversation(needs.lookup, call);
+        await deleteOwned(client, conversations, 'conversation', object, feeds.conversations);
         return success;
       },
     }),
@@ -190,11 +189,11 @@ async function update(
   change: UpdateRequest,
 ): ReturnType<typeof store> {
   if (change.tags === undefined) return store(needs, conversation, change);
-  const { namespace, name, uid } = conversation.metadata;
+  const { namespace, name } = conversation.metadata;
   return writeOnStored(
     () => needs.client.get(conversations, namespace, name),
     (stored) => {
-      if (stored.metadata.uid !== uid) throw notFound('conversation');
+      refuseMoved('conversation', stored, conversation);
       const { resourceVersion } = stored.metadata;
       return store(needs, stored, change, { resourceVersion });
     },
@@ -210,15 +209,16 @@ async function store(
   const { metadata, spec } = conversation;
   const before = changeable(spec);
   const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
-  // The UID keeps the patch from changing a newer conversation of the same name.
+  // UID and owner keep the patch from changing another conversation of the name, or one that has
+  // moved to another owner.
   const patch = {
     metadata: { ...precondition, uid: metadata.uid },
-    spec: changesTo(conversation, change),
+    spec: { ...changesTo(conversation, change), owner: spec.owner },
   };
   return caps.during(spec.owner, { storedBytes }, async () => {
     const { namespace, name } = metadata;
     const written = cachedConversation(
-      await client.mergePatch(conversations, namespace, name, patch),
+      await whileOwned('conversation', client.mergePatch(conversations, namespace, name, patch)),
     );
     await feeds.conversations.shows(written);
     return written;

@@ -17,9 +17,9 @@ import {
 } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
-import { type Route, endpoints, ownConversation } from '../http/route.ts';
+import { type Route, endpoints, changeableConversation } from '../http/route.ts';
 import { invalidField } from '../errors/validation.ts';
-import { storedWithSandbox } from '../lookup/stored.ts';
+import { refuseMoved, storedWithSandbox } from '../lookup/stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
@@ -94,17 +94,18 @@ const totalBytes = (messages: readonly LaterMessage[]): number =>
  */
 export async function queueMessage(
   client: KubeClient,
-  { metadata: { namespace, name, uid } }: Conversation,
+  conversation: Conversation,
   id: string,
   message: Message,
   store: Store = (_bytes, write) => write(),
   otherIds: readonly string[] = [],
 ): Promise<number> {
+  const { namespace, name } = conversation.metadata;
   let lost: Error | undefined;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const stored = await found(client.get(conversations, namespace, name));
-    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
-      throw notFound('conversation');
+    if (stored === undefined) throw notFound('conversation');
+    refuseMoved('conversation', stored, conversation);
     const { messages = [] } = stored.spec;
     const same = messages.find((known) => known.id === id || otherIds.includes(known.id));
     if (same !== undefined) return sameAs(same, message);
@@ -180,7 +181,7 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
     handle: async ({ headers, body, ...call }) => {
       const { client, clock, random, lookup, feeds, keys, caps } = needs;
       const { owner } = call;
-      const known = await ownConversation(lookup, call);
+      const known = await changeableConversation(lookup, call);
       const { name } = known.metadata;
       const message = messageOf(body);
       if (isTooLarge(message))

@@ -8,7 +8,7 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { notFound } from '../errors/common-problems.ts';
+import { moving, notFound } from '../errors/common-problems.ts';
 import { comesBackFromError, refuseUnusable } from '../sandboxes/resume.ts';
 import { messageOf } from '../presenters/message.ts';
 import { specFieldsOf, type StartRequest } from '../presenters/start-fields.ts';
@@ -55,6 +55,7 @@ export async function referencesOf(
     lookup.conversation(owner, id),
   );
   const sandbox = await named(request.sandbox_id, 'sandbox', (id) => lookup.sandbox(owner, id));
+  if (sandbox?.spec.handover !== undefined) throw moving();
   const phase = sandbox && viewOfSandbox(sandbox).phase;
   const failed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
   if (phase !== undefined)

@@ -12,7 +12,11 @@ import {
   type CachedConversation,
   storedBytesOf,
 } from '../../resources/cached-conversation.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
+import {
+  conversations,
+  secretsMacAnnotation,
+  type Conversation,
+} from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { isDerivedForm } from '../../resources/ids.ts';
@@ -38,13 +42,6 @@ import {
 
 /** SHA-256 of the request that created a conversation, to recognize a repeated start. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
-
-/**
- * MAC of the secrets of the request under a key that derives from the master key. A plain hash
- * would confirm the guess of a short secret. Ciphertexts can not be compared, because those of
- * equal secrets differ. During a rotation, the MACs under earlier master keys are accepted too.
- */
-export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha256';
 
 /**
  * The request without its secrets, as the text for its hash. Neither unknown fields nor the order

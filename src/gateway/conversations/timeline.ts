@@ -178,33 +178,24 @@ const resourcesSchema = z.object({
 
 export type Resources = z.output<typeof resourcesSchema>;
 
-interface LifeNeeds {
+export interface LifeNeeds {
   readonly client: KubeClient;
   readonly lookup: ResourceLookup;
   readonly startTexts: StartTextReader;
 }
 
 /** Routes for the timeline of a conversation, and for its Kubernetes objects. */
-export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly Route[] {
+export function lifeRoutes(needs: LifeNeeds): readonly Route[] {
+  const { client, lookup } = needs;
   return [
     get(`${base}/timeline`, 'getTimeline', {
       summary: 'What has happened to a conversation and its sandbox, oldest first',
       params: conversationParams,
       responses: { 200: timelineSchema },
       problems: ['not-found'],
-      handle: async (call) => {
-        const conversation = await ownConversation(lookup, call);
-        const sandbox = lookup.sandboxIn(conversation);
-        const [{ steps }, ...events] = await Promise.all([
-          startTextsOf(startTexts, conversation),
-          eventsAbout(client, conversation),
-          ...(sandbox === undefined ? [] : [eventsAbout(client, sandbox)]),
-        ]);
-        const known = conversation.lacksSteps ? steps : conversation.status?.start?.steps;
-        return {
-          json: timelineOf({ conversation, sandbox, steps: known ?? [], events: events.flat() }),
-        };
-      },
+      handle: async (call) => ({
+        json: await readTimeline(needs, await ownConversation(lookup, call)),
+      }),
     }),
     get(`${base}/resources`, 'getResources', {
       summary: 'The resources of a conversation as YAML',
@@ -220,6 +211,21 @@ export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly 
       },
     }),
   ];
+}
+
+/** The timeline of a conversation from the caches, the API server, and its Events. */
+export async function readTimeline(
+  { client, lookup, startTexts }: LifeNeeds,
+  conversation: CachedConversation,
+): Promise<readonly TimelineEntry[]> {
+  const sandbox = lookup.sandboxIn(conversation);
+  const [{ steps }, ...events] = await Promise.all([
+    startTextsOf(startTexts, conversation),
+    eventsAbout(client, conversation),
+    ...(sandbox === undefined ? [] : [eventsAbout(client, sandbox)]),
+  ]);
+  const known = conversation.lacksSteps ? steps : conversation.status?.start?.steps;
+  return timelineOf({ conversation, sandbox, steps: known ?? [], events: events.flat() });
 }
 
 /** The Events about an object; empty if the gateway's Role does not allow it to read Events. */

@@ -11,8 +11,18 @@ export const notFound = (
     | 'page script'
     | 'file'
     | 'approval'
-    | 'secret',
+    | 'secret'
+    | 'share'
+    | 'shared conversation'
+    | 'handover',
 ): ProblemError => new ProblemError('not-found', `There is no such ${what}.`);
+
+/** The problem of every change by the old owner while an object moves to a new one. */
+export const moving = (): ProblemError =>
+  new ProblemError(
+    'wrong-state',
+    'The conversation moves to another owner, who has accepted it. Nothing can be changed any more.',
+  );
 
 export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>
   new ProblemError('unavailable', 'The service can not answer at the moment. Try again.', {

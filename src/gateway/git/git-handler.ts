@@ -5,7 +5,7 @@ import type { RepositoryAddress, SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { gitPolicyOf } from '../../resources/git-settings.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import {
   noSuchEndpoint,
@@ -225,11 +225,11 @@ export class GitHandler implements CallbackHandler {
     { kind, text }: Credential,
   ): Sandbox | undefined {
     const { keys, clock } = this.#options;
-    const uid = sandbox?.metadata.uid ?? 'none';
+    const seed = sandbox === undefined ? 'none' : keySeedOf(sandbox);
     const isGood =
       kind === 'ticket'
-        ? keys.acceptsCloneTicket(uid, address, text, clock.now())
-        : keys.acceptsGitToken(uid, text);
+        ? keys.acceptsCloneTicket(seed, address, text, clock.now())
+        : keys.acceptsGitToken(seed, text);
     return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
   }
 

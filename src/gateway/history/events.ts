@@ -19,7 +19,7 @@ import type {
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
 import { type Agent, type AgentReads, agentProblems } from './agent-reads.ts';
-import { historyProblems, type HistoryReads } from './history-reads.ts';
+import { historyProblems, type HistoryReads, type Ways } from './history-reads.ts';
 import { refuseTooMany, conversationParams, paging, repeated, timeText } from '../http/fields.ts';
 import { listPieces, plainFrame } from '@conversation-operator/http/body/send-chunks';
 import { compact } from '@conversation-operator/base/compact';
@@ -31,14 +31,14 @@ const eventKind = z
   .string()
   .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
   .optional();
-const eventFilters = z.object({
+export const eventFilters = z.object({
   kind: eventKind,
   kind__eq: eventKind.describe('The same as kind.'),
   source: z.enum(['agent', 'user', 'environment']).optional(),
   timestamp__gte: timeText().optional(),
   timestamp__lt: timeText().optional(),
 });
-const eventSearch = eventFilters.extend({
+export const eventSearch = eventFilters.extend({
   sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).optional(),
   ...paging,
   page_id: z.string().min(1).max(256).optional().describe('next_page_id of the answer before.'),
@@ -65,7 +65,7 @@ const eventSchema = z.looseObject({
 export const eventPage = pageSchema(eventSchema);
 const eventList = z.array(eventSchema.nullable());
 
-interface EventNeeds {
+export interface EventNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;
   readonly events: AgentEvents;
@@ -114,22 +114,7 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
       responses: { 200: countSchema },
       problems: historyProblems,
       handle: async ({ query, ...call }) => ({
-        json: await history.ofOwn<number>(call, {
-          agent: (agent, left) =>
-            agentReads.ask(
-              agent,
-              left,
-              ({ endpoint, id }, signal) => events.count(endpoint, id, agentQueryOf(query), signal),
-              (count) => count,
-            ),
-          archive: (conversation, left) => {
-            const filter = historyFilterOf(query);
-            return history.archive(conversation, left, (reader, state, signal) =>
-              reader.count(state, filter, signal),
-            );
-          },
-          starting: 0,
-        }),
+        json: await history.ofOwn<number>(call, countingWays(needs, query)),
       }),
     }),
     get(base, 'getEvents', {
@@ -158,6 +143,27 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
     }),
   ];
 }
+
+/** How the events of a conversation are counted, by their source. */
+export const countingWays = (
+  { agentReads, history, events }: EventNeeds,
+  query: Filters,
+): Ways<number> => ({
+  agent: (agent, left) =>
+    agentReads.ask(
+      agent,
+      left,
+      ({ endpoint, id }, signal) => events.count(endpoint, id, agentQueryOf(query), signal),
+      (count) => count,
+    ),
+  archive: (conversation, left) => {
+    const filter = historyFilterOf(query);
+    return history.archive(conversation, left, (reader, state, signal) =>
+      reader.count(state, filter, signal),
+    );
+  },
+  starting: 0,
+});
 
 /** Maximum bytes of the events in a response to a request with ids. All of them are in memory. */
 const maxBytes = 8 * 1024 * 1024;
@@ -294,7 +300,12 @@ const pageText = ({ events, nextPageId }: HistoryPage): Buffer[] =>
     events.map(({ json }) => json),
   );
 
-const agentQueryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearch>): EventQuery =>
+export const agentQueryOf = ({
+  kind,
+  kind__eq,
+  page_id,
+  ...others
+}: Partial<EventSearch>): EventQuery =>
   compact({
     kind: kind__eq ?? kind,
     page_id: page_id === undefined ? undefined : agentPageId(page_id),

@@ -1,5 +1,7 @@
 import { conversationParams } from '../http/fields.ts';
+import type { Response } from 'express';
 import { z } from 'zod';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isAgentError } from '../../agent/errors.ts';
 import {
   gitChangeSchema,
@@ -39,11 +41,11 @@ const absolutePath = z
   .string()
   .max(maxPathLength)
   .regex(/^\/[^\0]*$/, 'must be an absolute path without NUL');
-const folderQuery = z.object({
+export const folderQuery = z.object({
   path: absolutePath.describe('The folder: workspace.working_dir of the record, or another one.'),
 });
-const diffQuery = z.object({ path: absolutePath.describe('The file.') });
-const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
+export const diffQuery = z.object({ path: absolutePath.describe('The file.') });
+export const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
 
 const maxDownloadBytes = 5 * 1024 * 1024;
 
@@ -73,7 +75,7 @@ function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, s
 }
 
 /** Reads the files of one conversation, by absolute paths. */
-interface FileSource {
+export interface FileSource {
   /** Paths of the files below the folder, relative to the folder. */
   files(path: string): Promise<readonly string[]>;
   /** Bytes of a file, up to `maxDownloadBytes`; undefined if the snapshot does not contain them. */
@@ -82,11 +84,16 @@ interface FileSource {
   file(path: string): Promise<string | undefined>;
   changes(path: string): Promise<readonly GitChange[]>;
   diff(path: string): Promise<GitDiff>;
+  /**
+   * Whether the file or folder at a path is in the folder, also where symbolic links lead
+   * elsewhere, and git neither ignores it nor has it for its own.
+   */
+  isVisibleIn(folder: string, path: string): Promise<boolean>;
 }
 
-const problems = [...historyProblems, 'workspace-unreadable'] as const;
+export const fileProblems = [...historyProblems, 'workspace-unreadable'] as const;
 
-interface FileNeeds {
+export interface FileNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;
   readonly lookup: ResourceLookup;
@@ -94,8 +101,10 @@ interface FileNeeds {
 }
 
 export function fileRoutes(needs: FileNeeds): readonly Route[] {
-  const ask = askingSource(needs);
-  const common = { params: conversationParams, problems };
+  const askOf = askingSource(needs);
+  const ask = async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>) =>
+    askOf(await ownConversation(needs.lookup, call), call.response, question);
+  const common = { params: conversationParams, problems: fileProblems };
   return [
     get(`${base}/files`, 'listFiles', {
       ...common,
@@ -156,9 +165,12 @@ export function fileRoutes(needs: FileNeeds): readonly Route[] {
  * Answers a question about files from the agent while the sandbox is RUNNING, and until a pause has
  * stored the snapshot; otherwise from the snapshot of the last pause.
  */
-function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
-  return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
-    const conversation = await ownConversation(lookup, call);
+export function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
+  return async <T>(
+    conversation: CachedConversation,
+    response: Response,
+    question: (source: FileSource) => Promise<T>,
+  ): Promise<T> => {
     const sandbox = await lookup.sandboxOf(conversation);
     const { phase } = sandboxViewOf(conversation, sandbox);
     const stops = isStopping(phase, sandbox);
@@ -176,7 +188,7 @@ function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
         if (snapshot === undefined) throw noHistory('archive-empty');
         return question(snapshotSource(snapshot));
       });
-    return untilLeft(call.response, async (left) => {
+    return untilLeft(response, async (left) => {
       if (phase !== 'RUNNING' && !stops && hasSnapshot) return fromSnapshot(left);
       try {
         return await fromAgent(left);
@@ -198,6 +210,8 @@ const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
   file: (path) => Promise.resolve(snapshotFile(snapshot, path)),
   changes: (path) => Promise.resolve(snapshotChanges(snapshot, path)),
   diff: (path) => Promise.resolve(snapshotDiff(snapshot, path)),
+  // A snapshot has files that git does not ignore, and no other ones.
+  isVisibleIn: () => Promise.resolve(true),
 });
 
 const agentSource = (
@@ -210,6 +224,7 @@ const agentSource = (
   file: (path) => files.file(endpoint, path, { signal }),
   changes: (path) => files.changes(endpoint, path, { signal }),
   diff: (path) => files.diff(endpoint, path, { signal }),
+  isVisibleIn: (folder, path) => files.isVisibleIn(endpoint, folder, path, { signal }),
 });
 
 /** Converts a rejection by the agent into a problem that shows the agent's message to clients. */

@@ -1,3 +1,4 @@
+import type { Response } from 'express';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -55,7 +56,7 @@ export type ArchiveCall<R> = (
 ) => Promise<R>;
 
 /** Functions that read the events of a conversation, by their source. */
-interface Ways<R> {
+export interface Ways<R> {
   readonly agent: (agent: Agent, left: AbortSignal, conversation: CachedConversation) => Promise<R>;
   readonly archive: (conversation: CachedConversation, left: AbortSignal) => Promise<R>;
   /** Result for a conversation whose start is not over; by default `archive-empty`. */
@@ -93,9 +94,12 @@ export class HistoryReads {
    * back to the archive if the agent does not know the conversation.
    */
   async ofOwn<R>(call: AgentCall, ways: Ways<R>): Promise<R> {
-    const { lookup } = this.#needs;
-    const conversation = await ownConversation(lookup, call);
-    const sandbox = await lookup.sandboxOf(conversation);
+    return this.of(await ownConversation(this.#needs.lookup, call), call.response, ways);
+  }
+
+  /** Reads the events of a known conversation in the same way. */
+  async of<R>(conversation: CachedConversation, response: Response, ways: Ways<R>): Promise<R> {
+    const sandbox = await this.#needs.lookup.sandboxOf(conversation);
     const { phase } = sandboxViewOf(conversation, sandbox);
     const { readsArchives } = this;
     const stops = isStopping(phase, sandbox);
@@ -106,7 +110,7 @@ export class HistoryReads {
       throw noHistory(readsArchives ? 'archive-empty' : 'archive-disabled');
     }
     if (source === 'archive-disabled') throw noHistory(source);
-    return untilLeft(call.response, async (left) => {
+    return untilLeft(response, async (left) => {
       // `status.archive.head` may be missing after a restore, so the archive is read anyway.
       if (source !== 'agent') return ways.archive(conversation, left);
       try {
@@ -115,7 +119,7 @@ export class HistoryReads {
       } catch (error) {
         // The agent of a stopping sandbox may have exited by now.
         const isOver = isUnknownToAgent(error) || (stops && isAgentLost(error));
-        if (!isOver || !readsArchives || call.response.headersSent) throw error;
+        if (!isOver || !readsArchives || response.headersSent) throw error;
         try {
           return await ways.archive(conversation, left);
         } catch (archiveError) {

@@ -10,7 +10,7 @@ import { validate, type Schemas } from '../errors/validation.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { notFound } from '../errors/common-problems.ts';
+import { moving, notFound } from '../errors/common-problems.ts';
 
 declare module 'express-serve-static-core' {
   interface Locals {
@@ -262,3 +262,17 @@ export const ownConversation = async (lookup: ResourceLookup, call: OwnCall) =>
 
 export const ownSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
   found('sandbox', await lookup.sandbox(call.owner, call.params.id), call);
+
+/** Throws 409 if the object moves to another owner. */
+function staying<T extends { readonly spec: { readonly handover?: unknown } }>(object: T): T {
+  if (object.spec.handover !== undefined) throw moving();
+  return object;
+}
+
+/** Like `ownConversation`, for a request that changes the conversation or its sandbox. */
+export const changeableConversation = async (lookup: ResourceLookup, call: OwnCall) =>
+  staying(await ownConversation(lookup, call));
+
+/** Like `ownSandbox`, for a request that changes the sandbox. */
+export const changeableSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
+  staying(await ownSandbox(lookup, call));

@@ -10,18 +10,21 @@ import {
 } from '@conversation-operator/http/body/send-json';
 import { type ProblemError } from '../errors/problem-error.ts';
 import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
-import { isWellFormedKey } from '../auth/key.ts';
+import { isWellFormedKey, isWellFormedShareToken } from '../auth/key.ts';
 
 /** Printable characters that are safe in logs and in headers. */
 const saneId = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /**
- * The client's own request id if it is a valid token, else a new one. An API key is never used as
- * an id, since every log line has the id.
+ * The client's own request id if it is a valid token, else a new one. An API key, or the token of
+ * a share, is never used as an id, since every log line has the id.
  */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
-  return typeof given === 'string' && saneId.test(given) && !isWellFormedKey(given)
+  return typeof given === 'string' &&
+    saneId.test(given) &&
+    !isWellFormedKey(given) &&
+    !isWellFormedShareToken(given)
     ? given
     : randomUUID();
 }

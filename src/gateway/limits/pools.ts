@@ -119,6 +119,18 @@ const pools = {
     perSandbox: 4,
     queue: queue(5_000, 512, 128),
   },
+  /**
+   * Reads of shared conversations. They also take permits of the pools of events and archives, and
+   * these limits leave the larger part of those to the owner. `perSandbox` limits a conversation.
+   */
+  sharedReads: {
+    what: 'reads of shared conversations',
+    total: 16,
+    perOwner: 4,
+    perSandbox: 2,
+    codes: { owner: 'overloaded', sandbox: 'overloaded' },
+    queue: queue(2_000, 256, 32),
+  },
   // Limits on reads of archives
   historyReads: {
     what: 'reads of archived events',

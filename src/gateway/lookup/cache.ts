@@ -7,6 +7,7 @@ import type { Indexers } from '@conversation-operator/kube/store';
 import type { ApiKey } from '../../resources/api-key.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { cachedKinds } from '../../resources/cached-kinds.ts';
+import type { Handover } from '../../resources/handover.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
@@ -53,6 +54,7 @@ export interface Caches {
   readonly quotas: FreshCache<ConversationQuota>;
   readonly apiKeys: FreshCache<ApiKey>;
   readonly ownerSettings: FreshCache<OwnerSettings>;
+  readonly handovers: FreshCache<Handover>;
 }
 
 /**
@@ -95,10 +97,17 @@ export const gatewayIndexers = {
     sessionReference: ({ metadata }) => [sessionReferenceOf(metadata.uid)],
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
   },
+  handovers: {
+    party: ({ metadata, spec }) => [
+      inNamespace(metadata.namespace, spec.from),
+      inNamespace(metadata.namespace, spec.to),
+    ],
+  },
 } as const satisfies {
   readonly conversations: Indexers<CachedConversation>;
   readonly sandboxes: Indexers<Sandbox>;
   readonly apiKeys: Indexers<ApiKey>;
+  readonly handovers: Indexers<Handover>;
 };
 
 export interface GatewayCachesOptions extends RuntimeOptions {
@@ -108,7 +117,8 @@ export interface GatewayCachesOptions extends RuntimeOptions {
 
 /** The caches of a gateway, not started yet. */
 export function gatewayCaches(options: GatewayCachesOptions) {
-  const { conversations, sandboxes, templates, quotas, apiKeys, ownerSettings } = cachedKinds();
+  const { conversations, sandboxes, templates, quotas, apiKeys, ownerSettings, handovers } =
+    cachedKinds();
   const indexers = gatewayIndexers;
   return {
     conversations: new Reflector({
@@ -121,6 +131,7 @@ export function gatewayCaches(options: GatewayCachesOptions) {
     quotas: new Reflector({ ...options, ...quotas }),
     apiKeys: new Reflector({ ...options, ...apiKeys, indexers: indexers.apiKeys }),
     ownerSettings: new Reflector({ ...options, ...ownerSettings }),
+    handovers: new Reflector({ ...options, ...handovers, indexers: indexers.handovers }),
   };
 }
 

@@ -1,11 +1,17 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { found, isNotFound, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
+import {
+  ApiError,
+  found,
+  isNotFound,
+  isConflict,
+  mayBeExecuted,
+} from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { notFound } from '../errors/common-problems.ts';
+import { moving, notFound } from '../errors/common-problems.ts';
 import type { ObjectFeed } from './object-feed.ts';
 
 /**
@@ -14,10 +20,11 @@ import type { ObjectFeed } from './object-feed.ts';
  */
 export async function storedWithSandbox(
   client: KubeClient,
-  { metadata: { namespace, name, uid } }: Pick<CachedConversation, 'metadata'>,
+  { metadata: { namespace, name, uid }, spec }: Pick<CachedConversation, 'metadata' | 'spec'>,
 ): Promise<{ readonly conversation: Conversation; readonly sandbox: Sandbox | undefined }> {
   const conversation = await found(client.get(conversations, namespace, name));
-  if (conversation?.metadata.uid !== uid) throw notFound('conversation');
+  if (conversation?.metadata.uid !== uid || conversation.spec.owner !== spec.owner)
+    throw notFound('conversation');
   const { sandboxName } = conversation.status ?? {};
   if (sandboxName === undefined) return { conversation, sandbox: undefined };
   const named = await found(client.get(sandboxes, namespace, sandboxName));
@@ -44,6 +51,79 @@ export async function writeOnStored<S, R>(
       if (!isPassing(error) || attempt === maxAttempts) throw error;
     }
   }
+}
+
+interface Owned extends KubeObject {
+  readonly spec: { readonly owner: string; readonly handover?: unknown };
+}
+
+/**
+ * Checks a stored object before a write at its version: 404 if another owner has it or another
+ * object has its name, 409 while it moves to another owner.
+ */
+export function refuseMoved(
+  what: 'conversation' | 'sandbox',
+  stored: Owned | undefined,
+  known: { readonly metadata: { readonly uid: string }; readonly spec: { readonly owner: string } },
+): void {
+  const { metadata, spec } = known;
+  if (
+    stored?.metadata.uid !== metadata.uid ||
+    stored.metadata.deletionTimestamp !== undefined ||
+    stored.spec.owner !== spec.owner
+  )
+    throw notFound(what);
+  if (stored.spec.handover !== undefined) throw moving();
+}
+
+/**
+ * Runs a merge patch that has `spec.owner` as it was read, and no version. The API server refuses
+ * the patch once the object has moved to another owner, and a resume while it moves.
+ */
+export function whileOwned<T>(what: 'conversation' | 'sandbox', patch: Promise<T>): Promise<T> {
+  return patch.catch((error: unknown) => {
+    const isOnly = (field: string) =>
+      error instanceof ApiError &&
+      error.status === 422 &&
+      error.body.details?.causes?.some((cause) => cause.field === field) === true;
+    if (isOnly('spec.owner')) throw notFound(what);
+    if (isOnly('spec.replicas')) throw moving();
+    throw error;
+  });
+}
+
+/**
+ * Deletes a conversation or a sandbox of this owner. The version that was read is a precondition,
+ * so that a request which is late never deletes what has moved to another owner.
+ */
+export async function deleteOwned<T extends Owned>(
+  client: KubeClient,
+  resource: ResourceDefinition<T>,
+  what: 'conversation' | 'sandbox',
+  known: Pick<CachedConversation | Sandbox, 'metadata'> & {
+    readonly spec: { readonly owner: string };
+  },
+  feed: Pick<ObjectFeed<KubeObject>, 'settled'>,
+): Promise<void> {
+  const { name, namespace = '', uid } = known.metadata;
+  const isGone = (seen: KubeObject | undefined) =>
+    seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined;
+  await writeOnStored(
+    () => found(client.get(resource, namespace, name)),
+    async (stored) => {
+      if (stored === undefined || isGone(stored)) return;
+      refuseMoved(what, stored, known);
+      const { resourceVersion } = stored.metadata;
+      const options = {
+        uid,
+        propagationPolicy: 'Background',
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      } as const;
+      await found(client.delete(resource, namespace, name, options));
+    },
+    (error) => isConflict(error) || mayBeExecuted(error),
+  );
+  await feed.settled(name, isGone);
 }
 
 /**

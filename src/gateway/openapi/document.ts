@@ -4,10 +4,17 @@ import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-response.ts';
 import { componentSchemas, schemaOf, type JsonSchema, type Examples } from './components.ts';
 import { conversationExamples } from './examples/conversations.ts';
+import { handoverExamples } from './examples/handovers.ts';
 import { serviceExamples } from './examples/service.ts';
+import { sharingExamples } from './examples/sharing.ts';
 
 /** Examples for every operation. A test validates each one with the schema of its operation. */
-export const examples: Examples = { ...conversationExamples, ...serviceExamples };
+export const examples: Examples = {
+  ...conversationExamples,
+  ...handoverExamples,
+  ...serviceExamples,
+  ...sharingExamples,
+};
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
 const count = (description: string) => ({

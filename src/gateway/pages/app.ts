@@ -134,19 +134,27 @@ const policyOf = (files: WebFiles): string =>
     'trusted-types parts',
   ].join('; ');
 
-const addressOf = ({ name }: WebScript): string => `${scriptFolder}/${name}`;
-
 /** URLs and hashes of the parts as JSON, escaped for an HTML attribute. */
-function partsText({ parts }: WebFiles): string {
-  const files = [...parts].map(([part, script]) => {
-    const file = { src: addressOf(script), integrity: script.integrity };
+function partsText({ parts }: WebFiles, folder: string): string {
+  const files = [...parts].map(([part, { name, integrity }]) => {
+    const file = { src: `${folder}/${name}`, integrity };
     return [part, file] as const;
   });
   return escapeHtml(JSON.stringify(Object.fromEntries(files)));
 }
 
-/** The HTML document. The script links to the web UI if the attribute `data-has-ui` is set. */
-const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): string =>
+interface DocumentOptions {
+  /** URL of the folder of the scripts, absolute or relative to the page. */
+  readonly folder: string;
+  /** Attributes of the element `app`, which the script reads. */
+  readonly attributes: readonly string[];
+  readonly isInstallable: boolean;
+}
+
+const documentOf = (
+  files: WebFiles,
+  { folder, attributes, isInstallable }: DocumentOptions,
+): string =>
   [
     '<!doctype html>',
     '<html lang="en">',
@@ -154,15 +162,33 @@ const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): stri
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     '<meta name="color-scheme" content="light dark">',
     '<title>Conversations</title>',
-    `<link rel="icon" type="image/svg+xml" href="${scriptFolder}/icon.svg">`,
-    `<link rel="manifest" href="${scriptFolder}/manifest.webmanifest">`,
+    `<link rel="icon" type="image/svg+xml" href="${folder}/icon.svg">`,
+    ...(isInstallable ? [`<link rel="manifest" href="${folder}/manifest.webmanifest">`] : []),
     '<meta name="theme-color" content="#1d5fc2">',
     `<style>${files.style}</style>`,
-    `<script defer src="${addressOf(files.main)}" integrity="${files.main.integrity}"></script>`,
-    `<body><div id="app" data-parts="${partsText(files)}"${hasUi ? ' data-has-ui' : ''}></div><noscript>This page needs JavaScript.</noscript></body>`,
+    `<script defer src="${folder}/${files.main.name}" integrity="${files.main.integrity}"></script>`,
+    `<body><div id="app" data-parts="${partsText(files, folder)}"${attributes.map((name) => ` ${name}`).join('')}></div><noscript>This page needs JavaScript.</noscript></body>`,
     '</html>',
     '',
   ].join('\n');
+
+interface HtmlDocument {
+  readonly policy: string;
+  readonly body: Buffer;
+}
+
+/** Returns a function that creates the document once the pages were built. */
+function documentMaker(files: WebFilesReader, options: DocumentOptions): () => HtmlDocument {
+  let document: HtmlDocument | undefined;
+  return () => {
+    const built = files();
+    if (built === undefined) return { policy: "default-src 'none'", body: Buffer.from(notBuilt) };
+    return (document ??= {
+      policy: policyOf(built),
+      body: Buffer.from(documentOf(built, options)),
+    });
+  };
+}
 
 const { getOpen } = endpoints('pages');
 
@@ -178,15 +204,12 @@ export interface AppOptions {
  * is redirected to the sign-in.
  */
 export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Route[] {
-  let document: { readonly policy: string; readonly body: Buffer } | undefined;
-  const make = () => {
-    const built = files();
-    if (built === undefined) return { policy: "default-src 'none'", body: Buffer.from(notBuilt) };
-    return (document ??= {
-      policy: policyOf(built),
-      body: Buffer.from(documentOf(built, { hasUi })),
-    });
-  };
+  // The script links to the web UI if the attribute is set.
+  const make = documentMaker(files, {
+    folder: scriptFolder,
+    attributes: hasUi ? ['data-has-ui'] : [],
+    isInstallable: true,
+  });
   return addresses.map(({ path, operationId, ...address }) =>
     getOpen(path, operationId, {
       ...address,
@@ -199,6 +222,32 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
       },
     }),
   );
+}
+
+/**
+ * The page of a shared conversation, without a sign-in. Its URLs are relative, so that a proxy may
+ * serve a path prefix. The document is the same for every token; the page leads somebody who is not
+ * signed in to the sign-in where the token opens nothing.
+ */
+export function sharedPageRoute({
+  files,
+  isSignedIn,
+}: Pick<AppOptions, 'files' | 'isSignedIn'>): Route {
+  const maker = (...attributes: readonly string[]) =>
+    documentMaker(files, { folder: `..${scriptFolder}`, attributes, isInstallable: false });
+  const [forAnyone, forPerson] = [maker('data-shared'), maker('data-shared', 'data-signed-in')];
+  return getOpen('/shared/{token}', 'sharedPage', {
+    summary: 'The page of a shared conversation, to read it',
+    params: z.object({ token: z.string() }),
+    mediaType: 'text/html',
+    responses: { 200: z.string(), 304: z.unknown() },
+    handle: ({ request, response }) => {
+      const { policy, body } = isSignedIn(request) ? forPerson() : forAnyone();
+      // The address is the secret: no request of the page may tell it.
+      const headers = { ...pageHeaders(policy), 'referrer-policy': 'no-referrer' };
+      return sendStatic(response, headers, body);
+    },
+  });
 }
 
 /** The scripts of the app. The OpenAPI document omits them, because their names contain hashes. */

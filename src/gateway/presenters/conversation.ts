@@ -6,7 +6,7 @@ import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-remedies.ts';
-import type { Sandbox, SandboxState } from '../../resources/sandbox.ts';
+import { SandboxReason, type Sandbox, type SandboxState } from '../../resources/sandbox.ts';
 import { viewOfSandbox, type SandboxView } from '../../status/sandbox-phase.ts';
 import {
   approvalSchema,
@@ -179,6 +179,13 @@ export function sandboxViewOf(
       message: status?.start?.error ?? '',
     };
   if (sandbox !== undefined && sandbox.spec.owner === spec.owner) return viewOfSandbox(sandbox);
+  // The sandbox gets its new owner before the conversation does, and waits for both.
+  if (spec.handover !== undefined)
+    return {
+      phase: 'PAUSED',
+      reason: SandboxReason.user,
+      message: 'Paused while it moves to another owner.',
+    };
   // The cache of conversations may be ahead of the cache of sandboxes, and clients stop polling if
   // a sandbox is MISSING.
   if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')

@@ -2,7 +2,7 @@ import type { PullRequests } from './pull-requests.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
-import { callerOf, type Route, endpoints, ownConversation } from '../http/route.ts';
+import { callerOf, type Route, changeableConversation, endpoints } from '../http/route.ts';
 import { branch, optional, shownName, shownText, conversationParams } from '../http/fields.ts';
 
 const maxTitleLength = 256;
@@ -41,6 +41,7 @@ export function pullRequestRoutes({
       responses: { 201: openedSchema },
       problems: [
         'not-found',
+        'wrong-state',
         'conflict',
         'pull-request-exists',
         'pull-request-refused',
@@ -54,7 +55,7 @@ export function pullRequestRoutes({
         'overloaded',
       ],
       handle: async ({ body, ...call }) => {
-        const conversation = await ownConversation(lookup, call);
+        const conversation = await changeableConversation(lookup, call);
         if (pullRequests === undefined)
           throw new ProblemError(
             'pull-requests-unsupported',

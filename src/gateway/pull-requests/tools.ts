@@ -8,7 +8,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import {
   bearerTokenOf,
   noSuchEndpoint,
@@ -57,7 +57,10 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
 
   /** Checks the tools token. The check takes equally long for an unknown and a known sandbox. */
   const holderOf = ({ request, sandbox }: CallbackRequest): Sandbox => {
-    const isGood = keys.acceptsToolsToken(sandbox?.metadata.uid ?? 'none', bearerTokenOf(request));
+    const isGood = keys.acceptsToolsToken(
+      sandbox === undefined ? 'none' : keySeedOf(sandbox),
+      bearerTokenOf(request),
+    );
     if (isGood && sandbox !== undefined && sandbox.metadata.deletionTimestamp === undefined)
       return sandbox;
     throw new ProblemError('unauthorized', 'The tools token of the sandbox is needed.');

@@ -14,7 +14,7 @@ import { isNamedBy, madeForReferenceOf } from '../../resources/sandbox-owner-ref
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { writeOnStored } from '../lookup/stored.ts';
+import { refuseMoved, whileOwned, writeOnStored } from '../lookup/stored.ts';
 
 export interface ResumeNeeds {
   readonly client: KubeClient;
@@ -47,13 +47,16 @@ export function refuseUnusable(phase: SandboxStatus, { comesBack = false, use = 
  */
 export async function requestResume(
   { client, clock, feeds }: ResumeNeeds,
-  { metadata: { namespace, name, uid } }: Pick<Sandbox, 'metadata'>,
+  { metadata: { namespace, name, uid }, spec: { owner } }: Pick<Sandbox, 'metadata' | 'spec'>,
 ): Promise<void> {
-  // The UID keeps the patch from resuming a newer sandbox of the same name.
-  const updated = await client.mergePatch(sandboxes, namespace, name, {
-    metadata: { uid, annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
-    spec: { replicas: 1 },
-  });
+  // UID and owner keep the patch from resuming another sandbox of the name, or one that has moved.
+  const updated = await whileOwned(
+    'sandbox',
+    client.mergePatch(sandboxes, namespace, name, {
+      metadata: { uid, annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
+      spec: { owner, replicas: 1 },
+    }),
+  );
   await feeds.sandboxes.shows(updated);
 }
 
@@ -63,11 +66,14 @@ export async function requestResume(
  */
 export async function requestRun(
   { client, clock, feeds }: ResumeNeeds,
-  { metadata: { namespace, name, uid } }: Pick<Sandbox, 'metadata'>,
+  sandbox: Pick<Sandbox, 'metadata' | 'spec'>,
 ): Promise<void> {
+  const { namespace, name, uid } = sandbox.metadata;
   const updated = await writeOnStored(
     () => client.get(sandboxes, namespace, name),
-    ({ metadata, spec }) => {
+    (stored) => {
+      refuseMoved('sandbox', stored, sandbox);
+      const { metadata, spec } = stored;
       const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
       const annotations = {
         [resumeRequestedAnnotation]: isoTime(clock),

@@ -26,11 +26,11 @@ import {
   sessionKeyGenerationOf,
 } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
-import { type Route, endpoints, success, successSchema, ownSandbox } from '../http/route.ts';
+import { type Route, changeableSandbox, endpoints, success, successSchema } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { notFound } from '../errors/common-problems.ts';
 import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';
-import { deleteOne, writeOnStored } from '../lookup/stored.ts';
+import { deleteOwned, refuseMoved, whileOwned, writeOnStored } from '../lookup/stored.ts';
 import { z } from 'zod';
 import {
   optional,
@@ -74,13 +74,14 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
  */
 async function rotateSessionKey(
   { client, clock, feeds }: SandboxNeeds,
-  { metadata: { namespace, name, uid } }: Sandbox,
+  sandbox: Sandbox,
 ): Promise<void> {
+  const { namespace, name } = sandbox.metadata;
   let first: number | undefined;
   const read = async () => {
     const stored = await found(client.get(sandboxes, namespace, name));
-    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
-      throw notFound('sandbox');
+    if (stored === undefined) throw notFound('sandbox');
+    refuseMoved('sandbox', stored, sandbox);
     return stored;
   };
   const write = async (stored: Sandbox) => {
@@ -156,13 +157,13 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
     responses: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async (call) => {
-      const sandbox = await ownSandbox(needs.lookup, call);
+      const sandbox = await changeableSandbox(needs.lookup, call);
       refuseUnusable(viewOfSandbox(sandbox).phase);
       const { name, namespace, uid } = sandbox.metadata;
       // The pause is written even if the cache shows a paused sandbox, because the cache may lag
-      // behind a resume. The UID protects a newer sandbox of the same name.
-      const patch = { metadata: { uid }, spec: { replicas: 0 } };
-      await needs.client.mergePatch(sandboxes, namespace, name, patch);
+      // behind a resume. UID and owner protect another sandbox of the name, and one that has moved.
+      const patch = { metadata: { uid }, spec: { owner: call.owner, replicas: 0 } };
+      await whileOwned('sandbox', needs.client.mergePatch(sandboxes, namespace, name, patch));
       await needs.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
       return success;
     },
@@ -175,7 +176,7 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
     responses: { 200: successSchema },
     problems: ['not-found', 'template-not-allowed', 'wrong-state', 'conflict', 'quota-exceeded'],
     handle: async ({ body, ...call }) => {
-      const sandbox = await ownSandbox(needs.lookup, call);
+      const sandbox = await changeableSandbox(needs.lookup, call);
       requireTemplate(call.principal.chain, sandbox.spec.templateName);
       const isFailed = comesBackFromError(needs.lookup, sandbox);
       refuseUnusable(viewOfSandbox(sandbox).phase, { comesBack: isFailed });
@@ -191,9 +192,9 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
       'Replace the session keys of a sandbox: what the old ones have opened ends, and the next record has another one',
     params: sandboxParams,
     responses: { 200: successSchema },
-    problems: ['not-found', 'conflict'],
+    problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async (call) => {
-      const sandbox = await ownSandbox(needs.lookup, call);
+      const sandbox = await changeableSandbox(needs.lookup, call);
       await rotateSessionKey(needs, sandbox);
       return success;
     },
@@ -203,12 +204,12 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
     params: sandboxParams,
     query: z.object({ sandbox_id: unusedParameter('the path names the sandbox.') }),
     responses: { 200: successSchema },
-    problems: ['not-found', 'conflict'],
+    problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async (call) => {
       const { client, feeds } = needs;
-      const object = await ownSandbox(needs.lookup, call);
+      const object = await changeableSandbox(needs.lookup, call);
       if (needs.history.readsArchives) await endAgent(needs, object);
-      await deleteOne(client, sandboxes, object, feeds.sandboxes);
+      await deleteOwned(client, sandboxes, 'sandbox', object, feeds.sandboxes);
       return success;
     },
   }),
@@ -223,11 +224,11 @@ const endMs = 10_000;
  */
 async function endAgent(
   { client, feeds }: SandboxNeeds,
-  { metadata: { namespace, name, uid }, status }: Sandbox,
+  { metadata: { namespace, name, uid }, spec: { owner }, status }: Sandbox,
 ): Promise<void> {
   if (status?.podUID === undefined) return;
-  const patch = { metadata: { uid }, spec: { replicas: 0 } };
-  await found(client.mergePatch(sandboxes, namespace, name, patch));
+  const patch = { metadata: { uid }, spec: { owner, replicas: 0 } };
+  await whileOwned('sandbox', found(client.mergePatch(sandboxes, namespace, name, patch)));
   const hasEnded = (seen: Sandbox | undefined) => seen?.status?.podUID === undefined;
   await feeds.sandboxes.settled(name, hasEnded, endMs);
 }

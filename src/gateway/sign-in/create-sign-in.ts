@@ -8,6 +8,7 @@ import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { DeviceLogins } from './device-logins.ts';
 import { IdentityProviders } from './identity-providers.ts';
+import { PersonChecks } from './person-checks.ts';
 import { ServiceAccounts } from './service-accounts.ts';
 import { Sessions } from './sessions.ts';
 
@@ -24,22 +25,37 @@ interface SignInParts {
 /** Creates the ways to use the gateway without an API key: sessions, and tokens of the cluster. */
 export function createSignIn(
   { client, namespace, clock, keys, maxKeyLifetimeMs, signIn }: GatewayOptions,
-  { ring, lookup, feeds, logger, publicUrl, random, audit }: SignInParts,
+  { ring, lookup, feeds, logger, audit, publicUrl, random }: SignInParts,
 ) {
   const { issuers = [], outward, serviceAccounts } = signIn ?? {};
+  const sessions = new Sessions({
+    client,
+    namespace,
+    clock,
+    keys,
+    ring,
+    lookup,
+    feeds,
+    publicUrl,
+    random,
+    audit,
+    ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
+  });
+  const identityProviders = new IdentityProviders({
+    issuers,
+    clock,
+    logger,
+    publicUrl,
+    ...(outward && { outward }),
+  });
   return {
-    sessions: new Sessions({
-      client,
-      namespace,
+    sessions,
+    identityProviders,
+    personChecks: new PersonChecks({
+      sessions,
+      identityProviders,
       clock,
-      keys,
-      ring,
-      lookup,
-      feeds,
-      publicUrl,
-      random,
-      audit,
-      ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
+      logger,
     }),
     deviceLogins: new DeviceLogins({
       client,
@@ -50,13 +66,6 @@ export function createSignIn(
       lookup,
       feed: feeds.apiKeys,
       random,
-    }),
-    identityProviders: new IdentityProviders({
-      issuers,
-      clock,
-      logger,
-      publicUrl,
-      ...(outward && { outward }),
     }),
     serviceAccounts:
       serviceAccounts &&

@@ -4,6 +4,8 @@ import { z } from 'zod';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Outward } from '@conversation-operator/outward/outward';
 import type { Clock } from '@conversation-operator/base/clock';
+import { compact } from '@conversation-operator/base/compact';
+import { maxTokenLength, type AccessToken } from './session-cookie.ts';
 import { IdentityRefused, type Claims, type IssuerSettings } from './identity.ts';
 
 /**
@@ -85,6 +87,16 @@ const withUserInfo = (claims: Claims, info: Claims): Claims =>
     ? { ...info, ...claims }
     : { ...info, ...claims, email: info['email'], email_verified: info['email_verified'] };
 
+/** The claims of a person whom the issuer has confirmed. */
+export interface Confirmed {
+  readonly claims: Claims;
+  /** To ask the issuer again with; absent where the browser has to. */
+  readonly token?: AccessToken | undefined;
+}
+
+const hasUserInfo = (configuration: oidc.Configuration): boolean =>
+  configuration.serverMetadata().userinfo_endpoint !== undefined;
+
 interface Known {
   readonly configuration: Promise<oidc.Configuration>;
   readonly readAtMs: number;
@@ -143,7 +155,7 @@ export class IdentityProviders {
   }
 
   /**
-   * The claims of the person whom the issuer has sent back, with `query` as it was sent. Throws
+   * Confirms the person whom the issuer has sent back, with `query` as it was sent. Throws
    * `InteractionRequired`, `IdentityRefused` where the issuer or the person refused, and
    * `IssuerFailed` for everything that is not as the transaction expects.
    */
@@ -151,7 +163,7 @@ export class IdentityProviders {
     settings: IssuerSettings,
     { state, nonce, verifier }: Transaction,
     query: string,
-  ): Promise<Claims> {
+  ): Promise<Confirmed> {
     return this.#with(settings, async (configuration) => {
       const tokens = await oidc.authorizationCodeGrant(
         configuration,
@@ -167,13 +179,33 @@ export class IdentityProviders {
       if (claims === undefined) throw new IssuerFailed('there is no ID token');
       if (claims.sub === '' || claims.sub.length > 255)
         throw new IssuerFailed('the subject has more than 255 characters');
-      return this.#isComplete(settings, claims)
-        ? claims
-        : withUserInfo(
-            claims,
-            await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub),
-          );
+      if (settings.recheck !== 'introspection')
+        return {
+          claims:
+            this.#isComplete(settings, claims) || !hasUserInfo(configuration)
+              ? claims
+              : withUserInfo(
+                  claims,
+                  await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub),
+                ),
+        };
+      // The rights come from where the next check reads them, or it would see others.
+      const current = await this.#claimsOf(configuration, tokens.access_token, claims.sub);
+      if (current === undefined) throw new IssuerFailed('the new access token is not active');
+      return { claims: current, token: this.#kept(settings, tokens) };
     });
+  }
+
+  /**
+   * The claims that the issuer has now of the person with this access token; undefined if the token
+   * is not active any more. Throws `IssuerFailed`.
+   */
+  async introspect(
+    settings: IssuerSettings,
+    { text }: AccessToken,
+    subject: string,
+  ): Promise<Claims | undefined> {
+    return this.#with(settings, (configuration) => this.#claimsOf(configuration, text, subject));
   }
 
   /** Address that ends the session at the issuer too; undefined where the issuer has none. */
@@ -191,6 +223,42 @@ export class IdentityProviders {
     await this.#pool?.destroy();
   }
 
+  async #claimsOf(
+    configuration: oidc.Configuration,
+    token: string,
+    subject: string,
+  ): Promise<Claims | undefined> {
+    if (configuration.serverMetadata().introspection_endpoint === undefined)
+      throw new IssuerFailed('the identity provider has no introspection_endpoint');
+    const answer = await oidc.tokenIntrospection(configuration, token);
+    if (!answer.active) return undefined;
+    if (answer.sub !== undefined && answer.sub !== subject)
+      throw new IssuerFailed('the access token is that of another subject');
+    const introspected: Claims = { ...answer, sub: subject };
+    // Some issuers repeat here what the token said at its creation, so userinfo counts more.
+    return hasUserInfo(configuration)
+      ? withUserInfo(await oidc.fetchUserInfo(configuration, token, subject), introspected)
+      : introspected;
+  }
+
+  /** The token for the cookie of the session; undefined for one that is too long for a cookie. */
+  #kept(
+    { name: issuer }: IssuerSettings,
+    { access_token: text, expires_in: seconds }: oidc.TokenEndpointResponse,
+  ): AccessToken | undefined {
+    if (JSON.stringify(text).length > maxTokenLength) {
+      const { length } = text;
+      this.#options.logger.warn(
+        'An access token is too long for a cookie: the browser asks the issuer again instead',
+        { issuer, length, maxTokenLength },
+      );
+      return undefined;
+    }
+    const expiresAtMs =
+      seconds === undefined ? undefined : this.#options.clock.now() + seconds * 1000;
+    return compact({ text, expiresAtMs });
+  }
+
   /** RFC 9700, 4.4.2.2: an address for each issuer, so that no issuer gets the code of another. */
   #redirectUri({ name }: IssuerSettings): string {
     return `${this.#options.publicUrl()}/oauth/callback/${name}`;
@@ -201,7 +269,12 @@ export class IdentityProviders {
     { rules, ownerClaim, nameClaim, trustsEmail = false }: IssuerSettings,
     claims: Claims,
   ): boolean {
-    const paths = [...rules.map(({ claim }) => claim), ownerClaim ?? ['sub'], nameClaim];
+    const paths = [ownerClaim ?? ['sub'], nameClaim];
+    for (const rule of rules) {
+      // An expression may read any claim.
+      if ('when' in rule) return false;
+      paths.push(rule.claim);
+    }
     const names = new Set(paths.map(([name = '']) => name));
     if (names.has('email') && !trustsEmail) names.add('email_verified');
     return [...names].every((name) => Object.hasOwn(claims, name));

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { evaluateClaimExpressions, type ClaimExpression } from '../../config/claim-expression.ts';
 import type { ApiKeySpec } from '../../resources/api-key.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import { ownerName } from '../../resources/schema.ts';
@@ -6,14 +7,17 @@ import { ownerName } from '../../resources/schema.ts';
 /** Names of nested claims, outermost first. */
 type ClaimPath = readonly string[];
 
-interface IdentityRule {
+interface ClaimTest {
   readonly claim: ClaimPath;
   /** The whole value of the claim, or one item of its list. */
   readonly value: string;
+}
+
+type IdentityRule = (ClaimTest | { readonly when: ClaimExpression }) & {
   readonly role: 'admin' | 'user' | 'viewer';
   /** Templates that the person may start; absent: all. */
   readonly templates?: readonly string[] | undefined;
-}
+};
 
 /** An identity provider, as the platform configures it. */
 export interface IssuerSettings {
@@ -36,6 +40,8 @@ export interface IssuerSettings {
   readonly trustsEmail?: boolean | undefined;
   /** Time after which a session asks the issuer again. */
   readonly recheckSeconds: number;
+  /** How a session asks the issuer again; by default `prompt`. */
+  readonly recheck?: 'prompt' | 'introspection' | undefined;
 }
 
 /** The claims of an ID token whose signature, issuer, audience and times hold. */
@@ -79,15 +85,44 @@ const trustedClaim = (
     : claimAt(claims, path);
 
 /** Whether the claim is the value, or has it as an item. No part of a text ever matches. */
-function matches(
-  claims: Claims,
-  { claim, value }: IdentityRule,
-  settings: IssuerSettings,
-): boolean {
+function matches(claims: Claims, { claim, value }: ClaimTest, settings: IssuerSettings): boolean {
   const found = trustedClaim(claims, claim, settings);
   return Array.isArray(found)
     ? found.some((item) => textOf(item) === value)
     : textOf(found) === value;
+}
+
+/** A rule whose expression gives no answer, which counts as no match. */
+export interface RuleFailure {
+  /** Index of the rule. */
+  readonly rule: number;
+  readonly reason: string;
+}
+
+/** The rules that match. Expressions see no email address that does not count. */
+function matchingRules(
+  claims: Claims,
+  settings: IssuerSettings,
+  failed: (failure: RuleFailure) => void,
+): readonly IdentityRule[] {
+  const email = trustedClaim(claims, ['email'], settings);
+  const { email: _untrusted, ...rest } = claims;
+  const expressions = settings.rules.flatMap((rule, index) =>
+    'when' in rule ? [{ index, ...rule.when }] : [],
+  );
+  const answers = evaluateClaimExpressions(
+    expressions,
+    email === undefined ? rest : { ...rest, email },
+  );
+  const holds = new Set<number>();
+  for (const [at, { index: rule }] of expressions.entries()) {
+    const answer = answers[at];
+    if (answer === true) holds.add(rule);
+    else if (typeof answer === 'object') failed({ rule, reason: answer.failure });
+  }
+  return settings.rules.filter((rule, index) =>
+    'when' in rule ? holds.has(index) : matches(claims, rule, settings),
+  );
 }
 
 const isOwnerName = (text: string): boolean => ownerName().safeParse(text).success;
@@ -116,20 +151,33 @@ function ownerOf(claims: Claims, settings: IssuerSettings, issuers: readonly str
   return owner;
 }
 
+/** Names of the groups of everybody whom one of the rules matches. An expression names no group. */
+const groupsOf = (
+  { name }: Pick<IssuerSettings, 'name'>,
+  rules: readonly IdentityRule[],
+): readonly string[] => rules.flatMap((rule) => ('when' in rule ? [] : [`${name}:${rule.value}`]));
+
+/** Every group that the settings know. */
+export const groupsIn = (issuers: readonly IssuerSettings[]): readonly string[] => [
+  ...new Set(issuers.flatMap((issuer) => groupsOf(issuer, issuer.rules))),
+];
+
 const ranks = ['viewer', 'user', 'admin'] as const;
 const maxName = 200;
 
 /**
  * Rights of a person with these claims: the highest role of all rules that match, and the templates
- * of all of these rules if each one names some. Throws `IdentityRefused` if no rule matches.
+ * of all of these rules if each one names some. Throws `IdentityRefused` if no rule matches. Calls
+ * `failed` for each rule whose expression gives no answer.
  */
 export function identityOf(
   claims: Claims,
   settings: IssuerSettings,
   issuers: readonly string[],
+  failed: (failure: RuleFailure) => void = () => undefined,
 ): Identity {
-  const { name: issuer, nameClaim, rules, recheckSeconds } = settings;
-  const matching = rules.filter((rule) => matches(claims, rule, settings));
+  const { name: issuer, nameClaim, recheckSeconds } = settings;
+  const matching = matchingRules(claims, settings, failed);
   const name = plainText(textOf(claimAt(claims, nameClaim)) ?? claims.sub, maxName);
   const role = ranks.findLast((rank) => matching.some((rule) => rule.role === rank));
   if (role === undefined)
@@ -147,6 +195,12 @@ export function identityOf(
     role: role === 'admin' ? 'admin' : 'user',
     ...(role === 'viewer' ? { scopes: ['read'] } : {}),
     ...(templates === undefined ? {} : { templates }),
-    person: { issuer, subject: claims.sub, name, recheckSeconds },
+    person: {
+      issuer,
+      subject: claims.sub,
+      name,
+      groups: [...new Set(groupsOf(settings, matching))].sort(),
+      recheckSeconds,
+    },
   };
 }

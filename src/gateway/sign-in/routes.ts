@@ -13,15 +13,17 @@ import { unavailable } from '../errors/common-problems.ts';
 import type { Refusals } from '../audit/refusals.ts';
 import { type Route, endpoints, originOf, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, leavePage, type Page } from '../pages/page.ts';
-import { identityOf, IdentityRefused, type Claims, type IssuerSettings } from './identity.ts';
+import { IdentityRefused, type IssuerSettings } from './identity.ts';
 import {
   InteractionRequired,
   IssuerFailed,
   transactionMs,
   transactionSchema,
+  type Confirmed,
   type IdentityProviders,
   type Transaction,
 } from './identity-providers.ts';
+import type { PersonChecks } from './person-checks.ts';
 import { isFromOwnPage, ownPath, readCookie, seal, setCookie, unseal } from './session-cookie.ts';
 
 const hidden = (name: string, value: string): string =>
@@ -131,6 +133,7 @@ interface SignInNeeds {
   readonly proxies: TrustedProxies;
   readonly keyUse: KeyUse;
   readonly identityProviders: IdentityProviders;
+  readonly personChecks: PersonChecks;
   readonly keys: Pick<SandboxKeys, 'sessionSealKeys'>;
   readonly clock: Clock;
   readonly refusals: Refusals;
@@ -175,6 +178,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
       handle: async ({ query, request, response }) => {
         if (!isSynced()) throw unavailable();
         const [token, returnTo] = [textOf(query['token']), textOf(query['return_to'])];
+        await needs.personChecks.check(request, response);
         const present = sessions.holderOf(request)?.owner;
         if (token === '') {
           if (present !== undefined) return leadTo(response, returnTo);
@@ -274,8 +278,6 @@ const noIssuer = () =>
 /** The sign-in at an identity provider, and the return from it. */
 function providerRoutes(needs: SignInNeeds): readonly Route[] {
   const { identityProviders, sessions, keys, clock, publicUrl, isSynced, refusals } = needs;
-  const { issuers } = identityProviders;
-  const issuerNames = issuers.map(({ name }) => name);
 
   function setTransaction(response: Response, transaction: Transaction | undefined): void {
     const value =
@@ -308,11 +310,11 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
   async function enter(
     response: Response,
     issuer: IssuerSettings,
-    { claims, returnTo }: { readonly claims: Claims; readonly returnTo: string },
+    { claims, token, returnTo }: Confirmed & { readonly returnTo: string },
   ): Promise<'sent'> {
-    const identity = identityOf(claims, issuer, issuerNames);
+    const identity = needs.personChecks.identityOf(claims, issuer);
     needs.rateLimits.request(identity.owner, 'writes');
-    await sessions.openForPerson(identity, response);
+    await sessions.openForPerson(identity, response, token);
     return redirect(response, `../../${ownPath(returnTo)}`);
   }
 
@@ -363,8 +365,8 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
         setTransaction(response, undefined);
         const { returnTo } = transaction;
         try {
-          const claims = await identityProviders.finish(issuer, transaction, query);
-          return await enter(response, issuer, { claims, returnTo });
+          const confirmed = await identityProviders.finish(issuer, transaction, query);
+          return await enter(response, issuer, { ...confirmed, returnTo });
         } catch (error) {
           if (error instanceof InteractionRequired)
             return redirect(

@@ -31,6 +31,8 @@ interface ServiceAccountRule {
 export interface ServiceAccountSettings {
   /** Audience that a token has to name. */
   readonly audience: string;
+  /** Whether the API server is asked about each token. */
+  readonly tokenReview: boolean;
   readonly rules: readonly ServiceAccountRule[];
 }
 
@@ -44,6 +46,11 @@ export interface ServiceAccountsOptions {
   readonly settings: ServiceAccountSettings;
   /** Reads the keys from the API server, with the token of the gateway's own service account. */
   readonly readKeys: () => Promise<ClusterKeys>;
+  /**
+   * Asks the API server (TokenReview) about a token for this audience. Returns the name of its
+   * user; undefined for a token that the API server refuses, such as one of a deleted Pod.
+   */
+  readonly review: (token: string, audience: string) => Promise<string | undefined>;
   readonly client: Pick<KubeClient, 'create' | 'delete'>;
   readonly lookup: Pick<ResourceLookup, 'everyApiKey'>;
   readonly namespace: string;
@@ -98,7 +105,7 @@ interface Verified {
  */
 export class ServiceAccounts {
   readonly #options: ServiceAccountsOptions;
-  readonly #verified: LRUCache<string, Verified>;
+  readonly #verified: LRUCache<string, Verified | 'refused'>;
   /** The last keys that were read, which count while the API server does not answer. */
   #known: ClusterKeys | undefined;
   #reading: Promise<void> | undefined;
@@ -111,7 +118,8 @@ export class ServiceAccounts {
 
   /**
    * Undefined for a text that is no valid token of a service account with a rule; `unavailable` if
-   * the keys of the cluster, which decide that, have never been read.
+   * the keys of the cluster, which decide that, have never been read, or if the API server does not
+   * answer about the token.
    */
   async principalOf(
     token: string,
@@ -119,7 +127,8 @@ export class ServiceAccounts {
   ): Promise<Principal | 'unavailable' | undefined> {
     if (token.length > maxTokenLength || !jwtShape.test(token)) return undefined;
     const found = await this.#verify(token);
-    if (found === undefined || found === 'unavailable') return found;
+    if (found === 'unavailable') return found;
+    if (found === undefined || found === 'refused') return undefined;
     if (found.expiresAtMs <= this.#options.clock.now()) return undefined;
     const key = await this.#keyOf(found.rule, origin);
     if (key === undefined) return undefined;
@@ -129,16 +138,23 @@ export class ServiceAccounts {
     return { ...principal, chain: { ...chain, expiresAtMs, validUntilMs: expiresAtMs } };
   }
 
-  async #verify(token: string): Promise<Verified | 'unavailable' | undefined> {
+  async #verify(token: string): Promise<Verified | 'refused' | 'unavailable' | undefined> {
     const digest = createHash('sha256').update(token).digest('hex');
     const known = this.#verified.get(digest);
     if (known !== undefined) return known;
-    const { audience, rules } = this.#options.settings;
     const header = headerOf(token);
     if (header === undefined) return undefined;
     const ofCluster = await this.#keysFor(header.kid);
     if (ofCluster === undefined) return 'unavailable';
-    const { issuer, keys } = ofCluster;
+    const verified = await this.#verifyWith(ofCluster, token);
+    if (verified === undefined) return undefined;
+    const reviewed = await this.#review(token, verified);
+    if (reviewed !== 'unavailable') this.#verified.set(digest, reviewed);
+    return reviewed;
+  }
+
+  async #verifyWith({ issuer, keys }: ClusterKeys, token: string): Promise<Verified | undefined> {
+    const { audience, rules } = this.#options.settings;
     try {
       const { payload } = await jwtVerify(token, createLocalJWKSet(keys), {
         issuer,
@@ -152,13 +168,25 @@ export class ServiceAccounts {
       const rule = rules.find(
         (one) => one.namespace === namespace && one.name === serviceaccount.name,
       );
-      if (rule === undefined) return undefined;
-      const verified = { rule, expiresAtMs: exp * 1000 };
-      this.#verified.set(digest, verified);
-      return verified;
+      return rule && { rule, expiresAtMs: exp * 1000 };
     } catch (error) {
       this.#options.logger.debug('A token of a service account is not valid', { error });
       return undefined;
+    }
+  }
+
+  /** Only tokens whose signature holds are reviewed: no other text reaches the API server. */
+  async #review(token: string, verified: Verified): Promise<Verified | 'refused' | 'unavailable'> {
+    const { settings, review, logger } = this.#options;
+    const { audience, tokenReview } = settings;
+    if (!tokenReview) return verified;
+    const { namespace, name } = verified.rule;
+    try {
+      const user = await review(token, audience);
+      return user === `system:serviceaccount:${namespace}:${name}` ? verified : 'refused';
+    } catch (error) {
+      logger.warn('The API server does not review a token of a service account', { error });
+      return 'unavailable';
     }
   }
 

@@ -70,6 +70,17 @@ export function setCookie(
   ].join('; ');
 }
 
+/** Only the cookie of a session has this token, encrypted. */
+const accessTokenSchema = z.object({
+  text: z.string().min(1),
+  /** Milliseconds since 1970; absent where the issuer has not said it. */
+  expiresAtMs: z.number().optional(),
+});
+export type AccessToken = z.output<typeof accessTokenSchema>;
+
+/** Maximum length of an access token as JSON: with it a session still fits `maxSealedLength`. */
+export const maxTokenLength = 2_300;
+
 export const sessionSchema = z.object({
   /** Name and UID of the ApiKey that the session uses. */
   name: z.string().min(1),
@@ -77,6 +88,8 @@ export const sessionSchema = z.object({
   /** Times of the creation and of the expiry, in milliseconds since 1970. */
   issuedAtMs: z.int().positive(),
   expiresAtMs: z.int().positive(),
+  /** With which the issuer can be asked about the person; absent where the browser asks. */
+  token: accessTokenSchema.optional(),
 });
 export type Session = z.output<typeof sessionSchema>;
 

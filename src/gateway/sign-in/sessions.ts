@@ -15,7 +15,7 @@ import {
   type KeyRing,
   type ValidKey,
 } from '../auth/key-ring.ts';
-import type { Audit, AuditHolder, AuditLine, sessionEnds } from '../../observability/audit.ts';
+import type { Audit, AuditHolder, AuditLine } from '../../observability/audit.ts';
 import { issueKey, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { originOf } from '../http/route.ts';
@@ -26,6 +26,7 @@ import {
   isFromOwnPage,
   readCookie,
   setCookie,
+  type AccessToken,
   type CookieRequest,
   seal,
   unseal,
@@ -126,7 +127,7 @@ export interface SessionsOptions {
   readonly audit: Audit;
 }
 
-type SessionEnd = (typeof sessionEnds)[number];
+export type SessionEnd = Pick<AuditLine<'SessionEnded'>, 'reason' | 'detail'>;
 
 /** How a person has signed in, as the audit log says it. */
 type SignInWay = Pick<AuditLine<'SignIn'>, 'way' | 'credential'>;
@@ -239,14 +240,25 @@ export class Sessions {
    * Signs in a person whom an identity provider has confirmed. If the request has a session of the
    * same person with the same rights, that session continues. Otherwise another one replaces it.
    */
-  async openForPerson(identity: Identity, response: Response): Promise<void> {
+  async openForPerson(identity: Identity, response: Response, token?: AccessToken): Promise<void> {
     const { req: request } = response;
     const known = this.personSessionOf(request);
-    if (known === undefined || !isSame(identityIn(known), identity))
-      return this.#open(identity, response, { way: 'provider' });
+    if (known === undefined || !(await this.confirm(known, identity)))
+      return this.#open(identity, response, { way: 'provider' }, token);
+    const session = this.#sessionOf(request);
+    if (token !== undefined && session !== undefined)
+      this.#set(known, { expiresAtMs: session.expiresAtMs, token }, response);
+    this.#recordSignIn(known, response, { way: 'provider', isNew: false });
+  }
+
+  /**
+   * Records that the issuer has confirmed the person of a session. False, without a change, where
+   * the person has other rights now, or has signed out meanwhile.
+   */
+  async confirm(key: ApiKey, identity: Identity): Promise<boolean> {
+    if (!isSame(identityIn(key), identity)) return false;
     const { client, clock, feeds } = this.#options;
-    const { name, namespace } = known.metadata;
-    const { uid } = known.metadata;
+    const { name, namespace, uid } = key.metadata;
     const confirmedTime = isoTime(clock);
     try {
       await client.mergePatch(
@@ -257,13 +269,21 @@ export class Sessions {
         { subresource: 'status' },
       );
     } catch (error) {
-      // The person has signed out meanwhile.
-      if (isNotFound(error) || isConflict(error))
-        return this.#open(identity, response, { way: 'provider' });
+      if (isNotFound(error) || isConflict(error)) return false;
       throw error;
     }
     await feeds.apiKeys.settled(name, (seen) => seen?.status?.confirmedTime === confirmedTime);
-    this.#recordSignIn(known, response, { way: 'provider', isNew: false });
+    return true;
+  }
+
+  /** A session whose person has to be confirmed again, and the token to ask the issuer with. */
+  unconfirmedOf(
+    request: CookieRequest,
+  ): { readonly key: ApiKey; readonly token: AccessToken } | undefined {
+    const session = this.#sessionOf(request);
+    if (session?.token === undefined || this.holderOf(request) !== undefined) return undefined;
+    const key = this.personSessionOf(request);
+    return key && { key, token: session.token };
   }
 
   /**
@@ -277,20 +297,21 @@ export class Sessions {
   }
 
   /** Ends that session, and what it has opened. */
-  async endPersonSession(response: Response, reason: SessionEnd): Promise<void> {
+  async endPersonSession(response: Response, reason: SessionEnd['reason']): Promise<void> {
     const known = this.personSessionOf(response.req);
-    if (known !== undefined) await this.#end(known, response, reason);
+    if (known !== undefined) await this.end(known, response, { reason });
   }
 
-  async #end(
+  /** Ends a session, and what it has opened. */
+  async end(
     key: Pick<ApiKey, 'metadata' | 'spec'>,
     response: Response,
-    reason: SessionEnd,
+    why: SessionEnd,
   ): Promise<void> {
     const { feeds, audit } = this.#options;
     const { name, uid } = key.metadata;
     await this.#delete(key.metadata);
-    audit('SessionEnded', { ...originOf(response), ...sessionHolder(key), reason });
+    audit('SessionEnded', { ...originOf(response), ...sessionHolder(key), ...why });
     await feeds.apiKeys.settled(name, (seen) => seen?.metadata.uid !== uid);
   }
 
@@ -321,6 +342,7 @@ export class Sessions {
     { owner, role, scopes, templates, person, issuedBy }: SessionSpec,
     response: Response,
     way: SignInWay,
+    token?: AccessToken,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
     // A browser has one session: the one that it replaces ends.
@@ -344,7 +366,7 @@ export class Sessions {
       expiresAt: new Date(expiresAtMs).toISOString(),
     });
     await feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
-    this.#set(resource, expiresAtMs, response);
+    this.#set(resource, { expiresAtMs, token }, response);
     this.#recordSignIn(resource, response, { ...way, isNew: true });
   }
 
@@ -354,7 +376,7 @@ export class Sessions {
     const { req: request } = response;
     await this.endPersonSession(response, 'SignedOut');
     const holder = this.#holderOf(request);
-    if (holder !== undefined) await this.#end(holder.key, response, 'SignedOut');
+    if (holder !== undefined) await this.end(holder.key, response, { reason: 'SignedOut' });
     // Without its cookie a session could not be ended after a failure.
     response.appendHeader(
       'set-cookie',
@@ -372,12 +394,12 @@ export class Sessions {
 
   #set(
     { metadata: { name, uid } }: { readonly metadata: Pick<ApiKey['metadata'], 'name' | 'uid'> },
-    expiresAtMs: number,
+    { expiresAtMs, token }: Pick<Session, 'expiresAtMs' | 'token'>,
     response: Response,
   ): void {
     const { keys, clock, publicUrl, random } = this.#options;
     const issuedAtMs = clock.now();
-    const session: Session = { name, uid, issuedAtMs, expiresAtMs };
+    const session: Session = compact({ name, uid, issuedAtMs, expiresAtMs, token });
     const value = seal('session', session, keys.sessionSealKeys(), random);
     const maxAgeSeconds = Math.max(1, Math.floor((expiresAtMs - issuedAtMs) / 1000));
     const cookie = setCookie(response.req, publicUrl(), { value, maxAgeSeconds });
@@ -401,7 +423,7 @@ export class Sessions {
       );
     const surplus = open.slice(0, Math.max(0, open.length - maxSessions + 1));
     for (const { metadata } of expiredSignIns(lookup, clock)) await this.#delete(metadata);
-    for (const session of surplus) await this.#end(session, response, 'TooMany');
+    for (const session of surplus) await this.end(session, response, { reason: 'TooMany' });
   }
 
   async #delete({

@@ -1,10 +1,12 @@
 import type { ServiceAccounts } from '../sign-in/service-accounts.ts';
+import type { PersonChecks } from '../sign-in/person-checks.ts';
 import type { Sessions } from '../sign-in/sessions.ts';
 import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
 import {
   type KeyRing,
-  authenticate as authenticateKey,
+  authenticate as authenticateHeaders,
+  authenticateKey,
   type KeyChain,
   keysOf,
   requireScope,
@@ -12,7 +14,7 @@ import {
 } from '../auth/key-ring.ts';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { unavailable } from '../errors/common-problems.ts';
 import type { AuditOrigin } from '../../observability/audit.ts';
 import { originOf, scopeOf, type Route } from '../http/route.ts';
@@ -25,6 +27,7 @@ interface AuthenticationNeeds {
   readonly rateLimits: RateLimits;
   readonly ring: KeyRing;
   readonly sessions: Sessions;
+  readonly personChecks: PersonChecks;
   /** Absent where no service account has a rule. */
   readonly serviceAccounts: ServiceAccounts | undefined;
 }
@@ -41,10 +44,7 @@ export const authenticate =
     if (!needs.isSynced()) throw unavailable();
     const opened = openedBySessionKey(needs.agents, route, request);
     if (opened === undefined) {
-      const principal =
-        (await personOf(needs.sessions, request)) ??
-        (await programOf(needs.serviceAccounts, request, originOf(response))) ??
-        principalOf(needs, request);
+      const principal = (await signedIn(needs, request, response)) ?? principalOf(needs, request);
       needs.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
@@ -77,11 +77,43 @@ function openedBySessionKey(
     : undefined;
 }
 
+/** The principal of a session or of a service account. Undefined: neither, or not valid. */
+const signedIn = async (
+  needs: SignInNeeds,
+  request: Request,
+  response: Response,
+): Promise<Principal | undefined> =>
+  (await personOf(needs, request, response)) ??
+  (await programOf(needs.serviceAccounts, request, originOf(response)));
+
+type SignInNeeds = Pick<AuthenticationNeeds, 'sessions' | 'personChecks' | 'serviceAccounts'>;
+export type ReaderNeeds = SignInNeeds & Pick<AuthenticationNeeds, 'ring'>;
+
+/** The principal of a request that needs none. Undefined: the request has no valid credential. */
+export async function principalIfAny(
+  needs: ReaderNeeds,
+  request: Request,
+  response: Response,
+): Promise<Principal | undefined> {
+  const principal = await signedIn(needs, request, response);
+  if (principal !== undefined) return principal;
+  for (const key of keysOf(request.headers)) {
+    const found = authenticateKey(needs.ring, key);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** The principal of the session cookie, for a request without an API key or session key. */
-async function personOf(sessions: Sessions, request: Request): Promise<Principal | undefined> {
+async function personOf(
+  { sessions, personChecks }: SignInNeeds,
+  request: Request,
+  response: Response,
+): Promise<Principal | undefined> {
   const { cookie, authorization, 'x-session-api-key': key } = request.headers;
   if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;
   await sessions.seen(request);
+  await personChecks.check(request, response);
   return sessions.principalOf(request);
 }
 
@@ -105,7 +137,7 @@ function principalOf(
   request: Request,
 ): Principal {
   try {
-    return authenticateKey(ring, request.headers);
+    return authenticateHeaders(ring, request.headers);
   } catch (error) {
     rateLimits.failedKey(proxies.clientAddress(request));
     throw error;

@@ -169,7 +169,7 @@ function Present({ row }: { readonly row: Row }) {
   const mode = useSignal<RowMode>(undefined);
   const [view, show] = useView();
   const message = useSignal('');
-  const history = useMemo(() => new History(row.id), [row]);
+  const history = useMemo(() => new History(row.paths), [row]);
   const live = useMemo(() => new Live(row.id, history), [row]);
   const questions = useMemo(() => new Questions(), [row]);
   const facts = row.current.value;

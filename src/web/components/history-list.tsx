@@ -80,9 +80,10 @@ function Tool({ entry, asks, isOver, live }: ToolProps) {
 
 interface OneEntryProps extends Pick<HistoryListProps, 'asks' | 'isOver' | 'live'> {
   readonly entry: Entry;
+  readonly isShared: boolean;
 }
 
-function OneEntry({ entry, ...run }: OneEntryProps) {
+function OneEntry({ entry, isShared, ...run }: OneEntryProps) {
   if (entry.kind === 'tool') return <Tool entry={entry} {...run} />;
   if (entry.kind === 'folded')
     return (
@@ -99,7 +100,7 @@ function OneEntry({ entry, ...run }: OneEntryProps) {
   return (
     <article class={`message message-${entry.source}`}>
       <h3>
-        {entry.source === 'user' ? 'You' : 'Agent'}
+        {entry.source === 'user' ? (isShared ? 'User' : 'You') : 'Agent'}
         <Time time={entry.time} />
       </h3>
       {entry.text !== '' && <Markdown text={entry.text} />}
@@ -125,6 +126,7 @@ interface HistoryListProps {
 /** Entries in view keep their position when others arrive above or below them. */
 export function HistoryList({ history, ...run }: HistoryListProps) {
   const { live } = run;
+  const { isShared } = history;
   const { stream } = usePage();
   const entries = history.entries.value;
   const apart = history.excerptEntries.value;
@@ -145,7 +147,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
   }>({ height: 0, atEnd: true });
   // Loads the script of the search early: a key after its shortcut already belongs to its field.
   useEffect(() => {
-    void partOf('find').catch(() => undefined);
+    if (!isShared) void partOf('find').catch(() => undefined);
   }, []);
   useLayoutEffect(() => {
     const measure = () => {
@@ -217,21 +219,23 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
         <h2 id="history">Events</h2>
         {entries.length > 0 && (
           <div class="history-tools">
-            <button
-              id="find-open"
-              type="button"
-              class="small quiet"
-              onClick={() => {
-                isFinding.value = true;
-                document.getElementById('find')?.focus();
-              }}
-            >
-              Find
-            </button>
+            {!isShared && (
+              <button
+                id="find-open"
+                type="button"
+                class="small quiet"
+                onClick={() => {
+                  isFinding.value = true;
+                  document.getElementById('find')?.focus();
+                }}
+              >
+                Find
+              </button>
+            )}
             <button type="button" class="small quiet" onClick={() => void copy()}>
               {isCopied.value ? 'Copied' : 'Copy as Markdown'}
             </button>
-            {history.absence.value === undefined && (
+            {history.absence.value === undefined && history.downloadPath !== undefined && (
               <a class="button small quiet" href={history.downloadPath} download>
                 Download
               </a>
@@ -281,7 +285,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
         </div>
       )}
       {apart.map((entry) => (
-        <OneEntry key={entry.id} entry={entry} {...run} />
+        <OneEntry key={entry.id} entry={entry} isShared={isShared} {...run} />
       ))}
       {history.excerpt.value !== undefined && (
         <p class="gap">
@@ -297,13 +301,13 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
         </p>
       )}
       {entries.map((entry) => (
-        <OneEntry key={entry.id} entry={entry} {...run} />
+        <OneEntry key={entry.id} entry={entry} isShared={isShared} {...run} />
       ))}
       <Written live={live} />
       <PlanList history={history} live={live} />
       {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
       {/* While the stream is disconnected, the header reports it instead of this problem. */}
-      {history.problem.value !== undefined && stream.state.value.isOpen && (
+      {history.problem.value !== undefined && (isShared || stream.state.value.isOpen) && (
         <RetryProblem text={history.problem.value} onRetry={() => void history.refresh()} />
       )}
       {isAway.value && (

@@ -168,6 +168,7 @@ function File({ change: { path, status }, files, isLive, isSplit, onComment }: F
     return () => reading.abort();
   }, [path, status, isLive, isOpen.value, attempt.value, files.revision.value]);
   const lines = opened.value?.diff.lines;
+  const image = isImage(path) && status !== 'DELETED' ? files.contentOf(path) : undefined;
   return (
     <details class="changed-file" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
@@ -187,12 +188,8 @@ function File({ change: { path, status }, files, isLive, isSplit, onComment }: F
       )}
       {isOpen.value && opened.value !== undefined && (
         <>
-          {isImage(path) && status !== 'DELETED' && (
-            <FileImage
-              address={files.contentOf(path)}
-              path={path}
-              versions={opened.value.versions}
-            />
+          {image !== undefined && (
+            <FileImage address={image} path={path} versions={opened.value.versions} />
           )}
           <LineDiffTable
             path={path}
@@ -229,7 +226,7 @@ interface FilesProps extends ChangesProps {
 function Files({ row, folder, onMessage }: FilesProps) {
   const onComment = commenting(onMessage);
   const isSplit = useSignal(localStorage.getItem(splitKey) === 'true');
-  const files = useMemo(() => new ChangedFiles(row.id, folder), [row, folder]);
+  const files = useMemo(() => new ChangedFiles(row.paths, folder), [row, folder]);
   const shown = useSignal(filesPerStep);
   const facts = row.current.value;
   const sandbox = sandboxStatusOf(facts);
@@ -254,9 +251,11 @@ function Files({ row, folder, onMessage }: FilesProps) {
           )}
         </h2>
         <span class="row-actions">
-          {facts.conversation !== undefined && repositoryOf(facts) !== undefined && (
-            <PullRequestForm id={row.id} title={titleOf(facts)} onMessage={onMessage} />
-          )}
+          {!row.paths.isShared &&
+            facts.conversation !== undefined &&
+            repositoryOf(facts) !== undefined && (
+              <PullRequestForm id={row.id} title={titleOf(facts)} onMessage={onMessage} />
+            )}
           <button
             type="button"
             class="small quiet for-wide"

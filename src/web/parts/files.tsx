@@ -104,7 +104,7 @@ function FileView({ row, folder, path, isLive, version, onComment }: FileViewPro
   const problem = useSignal<string | undefined>(undefined);
   const attempt = useSignal(0);
   const absolute = absolutePath(folder, path);
-  const base = `/api/v1/app-conversations/${row.id}`;
+  const { base, isShared } = row.paths;
   const address = contentAddress(base, absolute);
   const isText = !isBitmap(path);
   useEffect(() => {
@@ -129,11 +129,16 @@ function FileView({ row, folder, path, isLive, version, onComment }: FileViewPro
         <h3 id="file-title">
           <SourceText>{path}</SourceText>
         </h3>
-        <a class="button small quiet" href={address} download>
-          Download
-        </a>
+        {!isShared && (
+          <a class="button small quiet" href={address} download>
+            Download
+          </a>
+        )}
       </div>
-      {!isText && <FileImage path={path} address={address} />}
+      {!isText && !isShared && <FileImage path={path} address={address} />}
+      {!isText && isShared && (
+        <p class="quiet-text">Images of the files are not shown to readers of a link.</p>
+      )}
       {problem.value !== undefined && (
         <RetryProblem text={problem.value} onRetry={() => (attempt.value += 1)} />
       )}
@@ -151,7 +156,7 @@ function FileView({ row, folder, path, isLive, version, onComment }: FileViewPro
       )}
       {shown !== undefined && shown.text !== '' && (
         <>
-          {isImage(path) && (
+          {isImage(path) && !isShared && (
             <FileImage
               path={path}
               address={address}
@@ -182,7 +187,7 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
   const isLive = status === 'RUNNING';
   useEffect(() => {
     const reading = new AbortController();
-    const path = `/api/v1/app-conversations/${row.id}/files`;
+    const path = `${row.paths.base}/files`;
     api.get<readonly string[]>(path, { path: folder }, reading.signal).then(
       (found) => {
         paths.value = found;

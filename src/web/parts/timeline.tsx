@@ -115,7 +115,7 @@ export const Timeline = ({ row }: { readonly row: Row }) => (
   <section class="life" aria-labelledby="life">
     <h2 id="life">Life of the conversation</h2>
     <Loaded<readonly TimelineEntry[]>
-      path={`/api/v1/app-conversations/${row.id}/timeline`}
+      path={`${row.paths.base}/timeline`}
       version={row.current.value}
     >
       {(entries) => (
@@ -126,6 +126,6 @@ export const Timeline = ({ row }: { readonly row: Row }) => (
         </ol>
       )}
     </Loaded>
-    <InTheCluster row={row} />
+    {!row.paths.isShared && <InTheCluster row={row} />}
   </section>
 );

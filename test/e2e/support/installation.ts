@@ -104,10 +104,18 @@ export interface ValuesOptions extends Pick<Facts, 'tools' | 'gitUrl'> {
   };
   /** Values of `archive`. By default there is none. */
   readonly archive?: object;
+  /** Whether the gateway asks the API server about the tokens of service accounts. */
+  readonly tokenReview?: boolean;
 }
 
 /** The values that an administrator sets on this cluster; the others keep their defaults. */
-export function chartValues({ tools, gitUrl, forge, archive }: ValuesOptions): object {
+export function chartValues({
+  tools,
+  gitUrl,
+  forge,
+  archive,
+  tokenReview = false,
+}: ValuesOptions): object {
   const { repository, tag } = agentImage();
   const toolsAt = (port: number) => ({
     to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
@@ -124,7 +132,10 @@ export function chartValues({ tools, gitUrl, forge, archive }: ValuesOptions): o
     gateway: {
       publicUrl,
       signIn: {
-        serviceAccounts: { rules: [{ namespace: tools, name: 'runner', owner: programOwner }] },
+        serviceAccounts: {
+          rules: [{ namespace: tools, name: 'runner', owner: programOwner }],
+          ...(tokenReview ? { tokenReview } : {}),
+        },
       },
     },
     // A cluster of test/cluster has neither a DNS nor a plugin that enforces policies.

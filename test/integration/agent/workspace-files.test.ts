@@ -252,3 +252,51 @@ describe('a snapshot of a sandbox', () => {
     expect(snapshotFile(snapshot, join(folder, 'sub/a'))).toBe('2');
   });
 });
+
+describe('a path that readers of a link may see', () => {
+  const visible = (folder: string, path: string) => files.isVisibleIn(endpoint, folder, path, {});
+
+  it('is in the folder, and not ignored by git', async () => {
+    const folder = repositoryWith({
+      'a.txt': 'a',
+      'sub/b.txt': 'b',
+      '.gitignore': '.env\nbuilt/\n',
+    });
+    write(folder, { '.env': 'TOKEN=1', 'built/out.txt': 'x', 'new.txt': 'n' });
+    const shown = ['', '/a.txt', '/sub', '/sub/b.txt', '/new.txt', '/gone.txt', '/gone/too.txt'];
+    const hidden = ['/.env', '/built', '/built/out.txt', '/.git', '/.git/config'];
+    for (const name of shown)
+      expect({ name, is: await visible(folder, `${folder}${name}`) }).toEqual({ name, is: true });
+    for (const name of hidden)
+      expect({ name, is: await visible(folder, `${folder}${name}`) }).toEqual({ name, is: false });
+    expect(await visible(folder, `${folder}-2`)).toBe(false);
+    expect(await visible(folder, '/etc/passwd')).toBe(false);
+  });
+
+  it('is not a link out of the folder, nor below one', async () => {
+    const folder = folderWith({ 'a.txt': 'a' });
+    const other = folderWith({ 'b.txt': 'b' });
+    symlinkSync('/proc/self/environ', join(folder, 'environ'));
+    symlinkSync(other, join(folder, 'other'));
+    symlinkSync('a.txt', join(folder, 'inside'));
+    symlinkSync('/gone/from/here', join(folder, 'dangling'));
+    for (const name of ['environ', 'other', 'other/b.txt', 'other/new/c.txt', 'dangling'])
+      expect({ name, is: await visible(folder, join(folder, name)) }).toEqual({ name, is: false });
+    expect(await visible(folder, join(folder, 'inside'))).toBe(true);
+  });
+
+  it('may be in a folder that is reached by a link itself', async () => {
+    const folder = folderWith({ 'a.txt': 'a' });
+    symlinkSync(folder, `${folder} by link`);
+    expect(await visible(`${folder} by link`, `${folder} by link/a.txt`)).toBe(true);
+  });
+
+  it('runs no program of the repository', async () => {
+    const folder = repositoryWith({ 'a.txt': 'a' });
+    const trace = join(folder, 'trace');
+    git(folder, 'config', 'core.fsmonitor', `touch '${trace}' #`);
+    expect(await visible(folder, join(folder, 'a.txt'))).toBe(true);
+    expect(await visible(folder, trace)).toBe(true);
+    expect(await namesIn(folder)).not.toContain('trace');
+  });
+});

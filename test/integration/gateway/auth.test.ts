@@ -125,6 +125,14 @@ describe('authentication', () => {
       '/',
       '/account',
       '/alive',
+      '/api/v1/shared/{token}/conversation',
+      '/api/v1/shared/{token}/events/count',
+      '/api/v1/shared/{token}/events/search',
+      '/api/v1/shared/{token}/file',
+      '/api/v1/shared/{token}/files',
+      '/api/v1/shared/{token}/git/changes',
+      '/api/v1/shared/{token}/git/diff',
+      '/api/v1/shared/{token}/timeline',
       '/c/{id}',
       '/conversations/{id}',
       '/device',
@@ -142,6 +150,7 @@ describe('authentication', () => {
       '/operate',
       '/ready',
       '/server_info',
+      '/shared/{token}',
     ]);
   });
 

@@ -1,11 +1,21 @@
 import { WebSocket } from 'ws';
 import { encodeCursor } from '../../../src/gateway/paging/keyset.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
+import { apiVersion } from '../../../src/resources/group.ts';
+import { handovers } from '../../../src/resources/handover.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { Population } from '../../fuzz/population.ts';
 import { answerAsAgent } from '../../support/gateway/asking-agent.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';
-import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
+import {
+  failed,
+  namespace,
+  ready,
+  TwoOwners,
+  type Got,
+  type Sent,
+} from '../../support/gateway/two-owners.ts';
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
@@ -15,6 +25,7 @@ type Kind =
   | 'startTask'
   | 'sandbox'
   | 'key'
+  | 'handover'
   | 'cursor'
   | 'own'
   | 'shared'
@@ -67,7 +78,16 @@ const kinds: Readonly<Record<string, Kind>> = {
   'getLive path id': 'conversation',
   'getTimeline path id': 'conversation',
   'getResources path id': 'conversation',
+  'listShares path id': 'conversation',
+  'createShare path id': 'conversation',
+  'revokeShare path id': 'conversation',
+  'revokeShare path share_id': 'own',
+  'searchSharedEvents query page_id': 'own',
   'openPullRequest path id': 'conversation',
+  'offerHandover path id': 'conversation',
+  'acceptHandover path id': 'handover',
+  'refuseHandover path id': 'handover',
+  'withdrawHandover path id': 'handover',
   'getApproval path id': 'conversation',
   'getApproval path approval_id': 'own',
   'answerApproval path id': 'conversation',
@@ -111,7 +131,9 @@ const bodies: Readonly<Record<string, object>> = {
   resumeSandbox: { run: true },
   answerApproval: { decision: 'reject' },
   openPullRequest: { title: 'Fix' },
+  offerHandover: { to: 'carol' },
   createKey: { name: 'Another' },
+  createShare: { subject: { kind: 'link' } },
   startLegacyConversation: { initial_user_msg: 'Hello' },
   passToAgent: {
     host: `https://agents.example/sandboxes/sbx-${uuidOf('bob/running')}/AGENT_SERVER`,
@@ -132,8 +154,13 @@ const parameters: Readonly<Record<string, string>> = {
   approval_id: openApproval.id,
   path: '/workspace/project',
   q: 'hello',
+  token: 'none',
+  share_id: 'share-0123456789abcdef0123456789abcdef01234567',
   file_path: '/workspace/project/README.md',
 };
+
+/** The SHA-256 whose share `parameters` name. */
+const shareDigest = '0123456789abcdef'.repeat(4);
 
 const orders: Readonly<Record<string, string>> = {
   searchConversations: 'conversations/CREATED_AT_DESC',
@@ -157,6 +184,7 @@ const broken = [
 const states = ['running', 'paused', 'starting', 'failed', 'missing', 'refused'] as const;
 const idIn = (state: string) => uuidOf(`bob/${state}`);
 const unknownId = uuidOf('unknown');
+const handoverOfBob = 'handover-of-bob';
 
 const world = await TwoOwners.start();
 const document = JSON.parse(
@@ -167,6 +195,21 @@ const places = operations.flatMap((operation) => idPlacesOf(document, operation)
 const keyOfBob = await world.addKey('bob', 'Spare of bob');
 const operator = new Population(world);
 world.agent.answer = answerAsAgent;
+
+async function offered(
+  name: string,
+  { name: of, from, to }: Readonly<Record<'name' | 'from' | 'to', string>>,
+): Promise<string> {
+  const { uid } = (await world.client.get(conversations, namespace, of)).metadata;
+  const stored = await world.client.create(handovers, {
+    apiVersion,
+    kind: handovers.kind,
+    metadata: { namespace, name },
+    spec: { conversation: { name: of, uid }, from, to, expirationTime: '2100-01-01T00:00:00Z' },
+  });
+  await world.seen(world.caches.handovers, stored);
+  return name;
+}
 
 beforeAll(async () => {
   await world.addPair('bob', idIn('running'));
@@ -180,6 +223,7 @@ beforeAll(async () => {
   });
   await world.addConversation('bob', idIn('refused'), failed);
   await world.addSecret('bob', 'TOKEN');
+  await offered(handoverOfBob, { name: idIn('running'), from: 'bob', to: 'carol' });
   await world.addPair('alice', uuidOf('alice/running'));
 });
 afterAll(async () => {
@@ -195,6 +239,8 @@ const valueOf = (place: IdPlace, id: string): string => {
       return `sbx-${id}`;
     case 'key':
       return id === unknownId ? 'key-none' : keyOfBob.name;
+    case 'handover':
+      return id === unknownId ? 'handover-none' : handoverOfBob;
     case 'cursor':
       return (
         encodeCursor(orders[place.operation.operationId] ?? '', {
@@ -311,9 +357,29 @@ describe('the matrix', () => {
   });
 });
 
+async function addWithoutSandbox(owner: string, id: string): Promise<void> {
+  const status = { ...ready, sandboxName: `sbx-${id}`, sandboxStatus: 'MISSING' as const };
+  await world.addConversation('bob', id, status, { owner, title: `Work of ${owner}` });
+}
+
+/** The id of an object that bob can use. */
+async function ownValueOf(place: IdPlace, id: string): Promise<string> {
+  const label = labelOf(place);
+  if (kinds[label] === 'key') return (await world.addKey('bob', 'To revoke')).name;
+  if (kinds[label] !== 'handover') return valueOf(place, id);
+  const [from, to] = label.startsWith('withdraw')
+    ? (['bob', 'carol'] as const)
+    : (['carol', 'bob'] as const);
+  const name = uuidOf(`${from}/offered/${label}`);
+  await addWithoutSandbox(from, name);
+  return offered(`handover-${name}`, { name, from, to });
+}
+
 describe("another owner's ids show nothing and change nothing", () => {
   const foreign = places.filter((place) =>
-    ['conversation', 'startTask', 'sandbox', 'key', 'cursor'].includes(kinds[labelOf(place)] ?? ''),
+    ['conversation', 'startTask', 'sandbox', 'key', 'handover', 'cursor'].includes(
+      kinds[labelOf(place)] ?? '',
+    ),
   );
 
   it.each(foreign.map((place) => [labelOf(place), place] as const))('%s', async (_label, place) => {
@@ -342,9 +408,11 @@ describe("another owner's ids show nothing and change nothing", () => {
       .map((place) => [labelOf(place), place] as const),
   )('while they are of use to bob himself: %s', async (label, place) => {
     const id = uuidOf(`bob/own/${label}`);
-    await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
-    const value =
-      kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
+    // A sandbox that no conversation was made for does not move.
+    if (label.startsWith('offerHandover')) await addWithoutSandbox('bob', id);
+    else await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
+    if (label.startsWith('revokeShare')) await world.addShare('bob', id, shareDigest);
+    const value = await ownValueOf(place, id);
     const got = await sent(requestOf(place.operation, world.keys.bob, place, value));
     const unknown = valueOf(place, unknownId);
     const ofUnknown = await sent(requestOf(place.operation, world.keys.bob, place, unknown));

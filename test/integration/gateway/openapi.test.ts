@@ -128,6 +128,14 @@ describe('the OpenAPI document', () => {
       '/',
       '/account',
       '/alive',
+      '/api/v1/shared/{token}/conversation',
+      '/api/v1/shared/{token}/events/count',
+      '/api/v1/shared/{token}/events/search',
+      '/api/v1/shared/{token}/file',
+      '/api/v1/shared/{token}/files',
+      '/api/v1/shared/{token}/git/changes',
+      '/api/v1/shared/{token}/git/diff',
+      '/api/v1/shared/{token}/timeline',
       '/c/{id}',
       '/conversations/{id}',
       '/device',
@@ -145,6 +153,7 @@ describe('the OpenAPI document', () => {
       '/operate',
       '/ready',
       '/server_info',
+      '/shared/{token}',
     ]);
     // The page for signing in shows a refusal itself.
     for (const { path, responses, security } of operations())
@@ -181,6 +190,7 @@ describe('the OpenAPI document', () => {
       '/login',
       '/logout',
       '/operate',
+      '/shared/{token}',
     ]);
   });
 

@@ -22,6 +22,9 @@ let signer: PrivateKey;
 let signerId = 'one';
 let keys: JWK[] = [];
 let reads = 0;
+/** The answer of the API server about a token. */
+let review: (token: string, audience: string) => Promise<string | undefined> = () =>
+  Promise.reject(new Error('no test has asked for a review'));
 let signIn: Required<
   Pick<NonNullable<GatewayOptions['signIn']>, 'issuers' | 'requireActivePerson'>
 > & {
@@ -55,6 +58,7 @@ beforeAll(async () => {
     serviceAccounts: {
       settings: {
         audience,
+        tokenReview: false,
         rules: [
           rule('runner', {}),
           rule('reader', { scopes: ['read'] }),
@@ -62,6 +66,7 @@ beforeAll(async () => {
         ],
       },
       readKeys,
+      review: (token, forAudience) => review(token, forAudience),
     },
   };
   gateway = await TestGateway.start({ clock, signIn });
@@ -266,6 +271,69 @@ describe('a service account of the cluster', () => {
       .list()
       .filter(({ spec }) => spec.description === 'Service account ci/runner');
     expect(names).toHaveLength(1);
+  });
+
+  describe('with TokenReview', () => {
+    let reviewed: TestGateway;
+    let asked: string[] = [];
+    beforeAll(async () => {
+      const { serviceAccounts } = signIn;
+      const settings = { ...serviceAccounts.settings, tokenReview: true };
+      reviewed = await gateway.replica({
+        clock,
+        signIn: { ...signIn, serviceAccounts: { ...serviceAccounts, settings } },
+      });
+    });
+    afterAll(() => reviewed.stop());
+    const answer = (user: string | undefined) => {
+      asked = [];
+      review = (_token, forAudience) => {
+        asked.push(forAudience);
+        return Promise.resolve(user);
+      };
+    };
+    const runner = 'system:serviceaccount:ci:runner';
+
+    it('asks the API server once in a minute', async () => {
+      answer(runner);
+      const key = await token();
+      for (let index = 0; index < 3; index++)
+        expect(await me(key, reviewed)).toMatchObject({ status: 200, json: { id: 'ci-bot' } });
+      expect(asked).toEqual([audience]);
+      answer(undefined);
+      advance(61_000);
+      expect(await me(key, reviewed)).toMatchObject({ status: 401 });
+    });
+
+    it('opens nothing with the token of a deleted Pod, which the API server sees once', async () => {
+      answer(undefined);
+      const key = await token();
+      for (let index = 0; index < 3; index++)
+        expect(await me(key, reviewed)).toMatchObject({ status: 401 });
+      expect(asked).toHaveLength(1);
+      expect(await me(key)).toMatchObject({ status: 200 });
+    });
+
+    it('opens nothing with the name of another user', async () => {
+      answer('system:serviceaccount:ci:boss');
+      expect(await me(await token(), reviewed)).toMatchObject({ status: 401 });
+    });
+
+    it('shows the API server no token whose signature does not hold, or without a rule', async () => {
+      answer(runner);
+      const { privateKey } = await generateKeyPair('ES256');
+      expect(await me(await token({ key: privateKey }), reviewed)).toMatchObject({ status: 401 });
+      expect(await me(await token({ name: 'other' }), reviewed)).toMatchObject({ status: 401 });
+      expect(asked).toEqual([]);
+    });
+
+    it('is asked to come again while the API server does not answer', async () => {
+      review = () => Promise.reject(new Error('the API server is away'));
+      const key = await token();
+      expect(await me(key, reviewed)).toMatchObject({ status: 503 });
+      answer(runner);
+      expect(await me(key, reviewed)).toMatchObject({ status: 200 });
+    });
   });
 
   it('is asked to come again while the keys of the cluster were never read', async () => {

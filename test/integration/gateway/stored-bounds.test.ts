@@ -308,13 +308,20 @@ const rows: readonly Row[] = [
 /** Fields that no request sets to its own text or list, or whose bound another test reaches. */
 const others: readonly string[] = [
   ...['owner', 'sandboxName', 'templateName', 'parent'].map((name) => `conversations.spec.${name}`),
+  ...['name', 'to'].map((name) => `conversations.spec.handover.${name}`),
   ...['messages', 'messages[].id'].map((name) => `conversations.spec.${name}`),
   ...['', '[].id', '[].option', '[].by'].map((name) => `conversations.spec.approvals${name}`),
   ...['owner', 'secrets', 'secrets[].updatedTime'].map((name) => `ownersettings.spec.${name}`),
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `apikeys.spec.${name}`),
   ...['scopes', 'notBefore', 'templates', 'templates[]'].map((name) => `apikeys.spec.${name}`),
   'apikeys.spec.serviceAccount',
-  ...['issuer', 'subject', 'name'].map((name) => `apikeys.spec.person.${name}`),
+  ...['issuer', 'subject', 'name', 'groups', 'groups[]'].map(
+    (name) => `apikeys.spec.person.${name}`,
+  ),
+  ...['owner', 'conversation.name', 'conversation.uid', 'subject.name', 'createdBy'].map(
+    (name) => `shares.spec.${name}`,
+  ),
+  ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `shares.spec.${name}`),
   ...['program', 'address'].map((name) => `apikeys.spec.device.${name}`),
 ];
 
@@ -328,7 +335,7 @@ function boundedIn(schema: Schema, path: string): readonly string[] {
   ];
 }
 
-it.each(['conversations.spec', 'ownersettings.spec', 'apikeys.spec'])(
+it.each(['conversations.spec', 'ownersettings.spec', 'apikeys.spec', 'shares.spec'])(
   'every bound in %s is reached by a request here, or listed as none of a request',
   (path) => {
     const known = new Set([...rows.map(({ field }) => field), ...others]);

@@ -14,7 +14,7 @@ import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
 import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
 import { chosenChecks, allChecks } from '../../../src/commands/check.ts';
 import { plannedTemplate } from '../../../src/commands/check/dry-run.ts';
-import { accountRules } from '../../../src/commands/check/rights.ts';
+import { accountRules, tokenReviewRule } from '../../../src/commands/check/rights.ts';
 import { defaultTemplate } from '../../../src/commands/initial-objects.ts';
 import { openHandsTemplate } from '../../../src/commands/local-agents.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
@@ -513,6 +513,7 @@ describe('the chart', () => {
           ConversationQuota: 'conversationquotas',
           ApiKey: 'apikeys',
           OwnerSettings: 'ownersettings',
+          Share: 'shares',
         }[resource.kind as string];
         const { namespace } = resource.metadata;
         await plane.post('/api/v1/namespaces', { metadata: { name: namespace } });
@@ -1140,7 +1141,11 @@ describe('the chart', () => {
   });
 
   it('gives rights by Roles only, unless all namespaces are asked for', async () => {
-    const ofAll = ['an operator of every namespace', 'an operator of shards'];
+    const ofAll = [
+      'an operator of every namespace',
+      'an operator of shards',
+      'programs whose tokens are reviewed',
+    ];
     for (const set of Object.keys(valueSets).filter((name) => !ofAll.includes(name))) {
       const rendered = await RenderedChart.of(4, { values: valueSets[set] ?? {} });
       expect(rendered.kinds()).not.toContain('ClusterRole');
@@ -1149,6 +1154,33 @@ describe('the chart', () => {
       values: valueSets['an operator of every namespace'] ?? {},
     });
     expect(everywhere.one('ClusterRole').rules).toEqual(chart.one('Role', '-operator').rules);
+  });
+
+  it('lets the gateway ask about tokens only where tokens are reviewed', async () => {
+    const rendered = await RenderedChart.of(4, {
+      values: valueSets['programs whose tokens are reviewed'] ?? {},
+    });
+    const { metadata, rules } = rendered.one('ClusterRole');
+    const { group, resources, verbs } = tokenReviewRule;
+    expect(rules).toEqual([{ apiGroups: [group], resources, verbs }]);
+    const { roleRef, subjects } = rendered.one('ClusterRoleBinding');
+    expect([roleRef.name, subjects]).toEqual([
+      metadata.name,
+      rendered.one('RoleBinding', '-gateway').subjects,
+    ]);
+    expect(rendered.all('Role')).toEqual(chart.all('Role'));
+    const { env } = rendered.one('Pod', '-check').spec.containers[0];
+    expect(env).toContainEqual({ name: 'TOKEN_REVIEW', value: 'true' });
+  });
+
+  it.each<[string, object, RegExp]>([
+    ['a claim without a value', { claim: 'groups', role: 'user' }, /value/],
+    ['a condition beside a claim', { claim: 'a', value: 'b', when: 'true', role: 'user' }, /oneOf/],
+    ['an unknown role', { when: 'true', role: 'root' }, /role/],
+  ])('refuses a rule of an issuer with %s', async (_case, rule, message) => {
+    const issuer = { name: 'a', issuer: 'https://a.example', clientId: 'a', rules: [rule] };
+    const values = { gateway: { publicUrl: 'https://b.example', signIn: { issuers: [issuer] } } };
+    await expect(RenderedChart.of(4, { values })).rejects.toThrow(message);
   });
 
   it('lets an operator of all namespaces hold the Leases of any number of shards', async () => {

@@ -7,7 +7,7 @@ import { RenderedChart } from '../../support/rendered-chart.ts';
 
 const served = ['admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy'];
 const kind = 'ValidatingAdmissionPolicy';
-const endings = ['-api-keys', '-owners', '-scale', '-templates'];
+const endings = ['-api-keys', '-handovers', '-owners', '-scale', '-templates'];
 const namesOf = (chart: RenderedChart, of = kind): readonly string[] =>
   chart.all(of).map(({ metadata }: Body) => String(metadata.name));
 
@@ -36,8 +36,8 @@ describe("the chart's admission policies", () => {
 
   it.each([
     ['owners', ['-api-keys', '-templates']],
-    ['apiKeys', ['-owners', '-scale', '-templates']],
-    ['templates', ['-api-keys', '-owners', '-scale']],
+    ['apiKeys', ['-handovers', '-owners', '-scale', '-templates']],
+    ['templates', ['-api-keys', '-handovers', '-owners', '-scale']],
   ])('come without those of %s when these are switched off', async (name, left) => {
     const chart = await RenderedChart.of(4, {
       values: { policies: { enabled: true, [name]: false } },

@@ -243,5 +243,38 @@ export const valueSets: Readonly<Record<string, object>> = {
     proxy: { https: 'http://proxy.egress.svc:3128' },
     trust: { secret: 'company-ca', key: 'bundle.pem' },
   },
+  'programs whose tokens are reviewed': {
+    gateway: {
+      signIn: {
+        serviceAccounts: {
+          tokenReview: true,
+          rules: [{ namespace: 'ci', name: 'runner', owner: 'ci-bot' }],
+        },
+      },
+    },
+  },
+  'people of two companies': {
+    gateway: {
+      publicUrl: 'https://agents.example.com',
+      signIn: {
+        existingSecret: 'sign-in',
+        issuers: [
+          {
+            name: 'company',
+            issuer: 'https://login.example.com',
+            clientId: 'agents',
+            recheck: 'introspection',
+            rules: [{ when: "'a' in claims.groups", role: 'user', templates: ['default'] }],
+          },
+          {
+            name: 'partner',
+            issuer: 'https://partner.example.com',
+            clientId: 'agents',
+            rules: [{ claim: ['https://example.com/groups'], value: 'a', role: 'viewer' }],
+          },
+        ],
+      },
+    },
+  },
   'closed to the internet': { networkPolicies: { dns: [], sandboxes: { internet: false } } },
 };

@@ -51,7 +51,13 @@ function answerTo(path: string): unknown {
 
 /** An agent that knows every conversation, each of which waits for the same answer. */
 export const answerAsAgent: TwoOwners['agent']['answer'] = (request, response) => {
-  request.resume();
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify(answerTo(request.url?.split('?')[0] ?? '')));
+  let body = '';
+  request.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+  request.on('end', () => {
+    response.setHeader('content-type', 'application/json');
+    const answer = body.includes('echo visible')
+      ? { exit_code: 0, stdout: 'visible\n' }
+      : answerTo(request.url?.split('?')[0] ?? '');
+    response.end(JSON.stringify(answer));
+  });
 };

@@ -15,6 +15,7 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
+import type { Handover } from '../../../src/resources/handover.ts';
 import type { OwnerSettings } from '../../../src/resources/owner-settings.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
@@ -87,6 +88,7 @@ export class StreamScene {
     templates: new TestCache<SandboxTemplate>(),
     apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
     ownerSettings: new TestCache<OwnerSettings>(),
+    handovers: new TestCache<Handover>(),
   };
   readonly lookup = new ResourceLookup({
     client: new FakeKubeClient(),

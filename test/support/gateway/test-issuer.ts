@@ -39,6 +39,11 @@ export class TestIssuer {
   userinfo: Readonly<Record<string, unknown>> = {};
   /** Paths of the requests, without queries. */
   readonly requests: string[] = [];
+  /** The answer about an access token. */
+  introspection: Readonly<Record<string, unknown>> = { active: true };
+  accessToken = 'an-access-token';
+  /** Seconds until the access token ends; undefined: the issuer does not say that. */
+  expiresIn: number | undefined = 300;
   readonly #grants = new Map<string, Grant>();
   readonly #server: Server;
   #key: SigningKey | undefined;
@@ -97,6 +102,7 @@ export class TestIssuer {
           jwks_uri: `${this.url}/keys`,
           userinfo_endpoint: `${this.url}/userinfo`,
           end_session_endpoint: `${this.url}/end`,
+          introspection_endpoint: `${this.url}/introspect`,
           response_types_supported: ['code'],
           subject_types_supported: ['public'],
           id_token_signing_alg_values_supported: ['RS256'],
@@ -108,6 +114,9 @@ export class TestIssuer {
         return;
       case '/userinfo':
         json({ sub: this.person?.sub, ...this.userinfo });
+        return;
+      case '/introspect':
+        json(this.introspection);
         return;
       case '/authorize':
         this.#authorize(searchParams, response);
@@ -181,8 +190,9 @@ export class TestIssuer {
     };
     this.forge(token);
     json({
-      access_token: 'an-access-token',
+      access_token: this.accessToken,
       token_type: 'Bearer',
+      expires_in: this.expiresIn,
       id_token: await this.#signed(token),
     });
   }

@@ -1,3 +1,4 @@
+import { found } from '@conversation-operator/kube/errors';
 import type { PullRequests } from '../../../src/gateway/pull-requests/pull-requests.ts';
 import { once } from 'node:events';
 import {
@@ -25,7 +26,9 @@ import {
   type ConversationSpec,
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { handovers } from '../../../src/resources/handover.ts';
 import { ownerSettings } from '../../../src/resources/owner-settings.ts';
+import { shareNameOf, shares } from '../../../src/resources/share.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
@@ -321,6 +324,7 @@ export class TwoOwners {
       ...ready,
       sandboxName: `sbx-${id}`,
       sandboxUID,
+      workingDir: '/workspace/project',
       approval: openApproval,
     });
   }
@@ -399,6 +403,26 @@ export class TwoOwners {
     });
   }
 
+  /** Stores a share of a conversation, unless there is one with this digest. */
+  async addShare(owner: Owner, name: string, sha256: string): Promise<void> {
+    const known = await found(this.client.get(shares, namespace, shareNameOf(sha256)));
+    if (known?.spec.conversation.name === name) return;
+    if (known !== undefined) await this.client.delete(shares, namespace, known.metadata.name);
+    const { uid } = (await this.client.get(conversations, namespace, name)).metadata;
+    await this.client.create(shares, {
+      apiVersion,
+      kind: shares.kind,
+      metadata: { namespace, name: shareNameOf(sha256) },
+      spec: {
+        owner,
+        conversation: { name, uid },
+        subject: { kind: 'Link' },
+        sha256,
+        createdBy: 'a-key',
+      },
+    });
+  }
+
   /** All stored objects, of every kind. */
   async cluster(): Promise<readonly KubeObject[]> {
     const kinds = [
@@ -408,6 +432,8 @@ export class TwoOwners {
       conversationQuotas,
       apiKeys,
       ownerSettings,
+      shares,
+      handovers,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     // The gateway stores from time to time when a key was last used, and the callers compare what
@@ -475,5 +501,6 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
     quotas: cache(conversationQuotas),
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
     ownerSettings: cache(ownerSettings),
+    handovers: cache(handovers, gatewayIndexers.handovers),
   };
 }

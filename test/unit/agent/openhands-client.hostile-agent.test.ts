@@ -77,6 +77,10 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   userMessagesAfter: () => client.userMessagesAfter(endpoint(), conversationId, undefined),
   lastError: () => client.lastError(endpoint(), conversationId),
   lastResult: () => client.lastResult(endpoint(), reported),
+  setSecrets: () =>
+    client.setSecrets(endpoint(), conversationId, [
+      { name: 'A', url: 'http://gateway/', headers: {} },
+    ]),
   useLlm: () => client.useLlm(endpoint(), conversationId, llm),
   serverInfo: () => client.serverInfo(endpoint()),
   runningConversations: () => client.runningConversations(endpoint()),

@@ -41,6 +41,7 @@ describe('the file of the identity providers', () => {
         ],
         trustsEmail: false,
         recheckSeconds: 900,
+        recheck: 'prompt',
       },
     ]);
   });
@@ -49,6 +50,14 @@ describe('the file of the identity providers', () => {
     expect(read(`issuers:${issuer()}`, { company: 'a-secret\n' }).issuers).toMatchObject([
       { clientSecret: 'a-secret' },
     ]);
+  });
+
+  it('has conditions in CEL in place of claims', () => {
+    const text = issuer().replace('claim: realm_access.roles, value: dev', "when: 'claims.a == 1'");
+    expect(read(`issuers:${text}`).issuers[0]?.rules[0]).toEqual({
+      when: { text: 'claims.a == 1' },
+      role: 'user',
+    });
   });
 
   it('is none by default', () => {
@@ -85,6 +94,34 @@ describe('the file of the identity providers', () => {
       `issuers:${issuer().replace('role: user', 'role: root')}`,
       /issuers\.0\.rules\.0\.role/,
     ],
+    ...(
+      [
+        ['a condition that does not parse', 'when: claims.', 'when: is no condition in CEL: Exp'],
+        ['a condition over another variable', 'when: user.a == 1', 'Unknown variable: user'],
+        [
+          'a condition that gives a number',
+          'when: size(claims.a)',
+          'gives int, and must give bool',
+        ],
+        ['a condition of 60 levels', `when: '${'('.repeat(60)}true${')'.repeat(60)}'`, 'maxDepth'],
+        [
+          'a condition beside a claim',
+          "when: 'true', claim: a, value: b",
+          'either claim and value',
+        ],
+        ['a claim without a value', 'claim: a', 'either claim and value, or when'],
+        ['a rule without a test', 'templates: [a]', 'either claim and value, or when'],
+      ] as const
+    ).map(([name, fields, message]): [string, string, RegExp] => [
+      name,
+      `issuers:${issuer().replace('claim: realm_access.roles, value: dev', fields)}`,
+      new RegExp(`issuers\\.0\\.rules\\.0.*${message}`),
+    ]),
+    [
+      'introspection without a client secret',
+      `issuers:${issuer('    recheck: introspection')}`,
+      /issuers\.0\.recheck: introspection needs a client secret/,
+    ],
   ])('is refused with the name of the field: %s', (_case, text, message) => {
     expect(() => read(text)).toThrow(message);
   });
@@ -98,6 +135,7 @@ describe('the file of the identity providers', () => {
       issuers: [],
       serviceAccounts: {
         audience: 'conversation-operator',
+        tokenReview: false,
         rules: [
           {
             namespace: 'ci',

@@ -17,6 +17,7 @@ const kinds = [
   'quotas',
   'pods',
   'claims',
+  'handovers',
 ] as const satisfies readonly (keyof Caches)[];
 
 /** An operator whose caches are filled as soon as a test says so. */

@@ -226,9 +226,10 @@ const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): Convers
  */
 async function resumeForAnswer(
   { client, clock }: { readonly client: KubeClient; readonly clock: Clock },
-  { status, sandbox, signal }: Scope,
+  { status, sandbox, stored: conversation, signal }: Scope,
 ): Promise<ConversationStatus> {
   const { approval } = status;
+  const { owner } = conversation.spec;
   if (
     sandbox === undefined ||
     approval?.answer === undefined ||
@@ -238,7 +239,9 @@ async function resumeForAnswer(
   )
     return status;
   const stored = await storedObject({ client, signal }, sandboxes, sandbox);
-  if (stored === undefined) return status;
+  // A sandbox that moves to another owner, or has moved, resumes for no answer of the old owner.
+  if (stored === undefined || stored.spec.handover !== undefined) return status;
+  if (stored.spec.owner !== owner) return status;
   const resumeTime = isoTime(clock);
   const { namespace, name } = stored.metadata;
   try {

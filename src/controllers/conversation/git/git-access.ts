@@ -14,6 +14,7 @@ import {
   type PushPolicy,
 } from '../../../resources/git-settings.ts';
 import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
+import { keySeedOf } from '../../../resources/sandbox.ts';
 import type { AgentMcpServer } from '../../../agent/agent.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
 import { opensPullRequests } from '../../../resources/git-providers.ts';
@@ -49,7 +50,7 @@ function agentToolsOf(
   if (!opensPullRequests(repository?.provider) || !push.enabled || !pullRequests.enabled)
     return undefined;
   const { metadata, status } = sandbox;
-  const token = keys.toolsToken(metadata.uid, status?.masterKeyId);
+  const token = keys.toolsToken(keySeedOf(sandbox), status?.masterKeyId);
   return {
     name: serverName,
     url: `${agentSide.url.replace(/\/+$/, '')}/mcp/${encodeURIComponent(metadata.name)}/${conversationIdOf(stored)}`,
@@ -180,7 +181,7 @@ export function gitAccessOf(
   const base = agentSide.url.replace(/\/+$/, '');
   return {
     gatewayUrl: `${base}/git/${encodeURIComponent(metadata.name)}/`,
-    token: keys.gitToken(metadata.uid, status?.masterKeyId),
+    token: keys.gitToken(keySeedOf(sandbox), status?.masterKeyId),
     repository: servedRepository(stored.spec.repository, gitHosts),
     readable: template?.spec.git?.readable ?? [],
   };

@@ -238,6 +238,11 @@ async function join(
   ) {
     throw new StartFailure(StartErrorCode.sandboxNotFound, `There is no sandbox ${name}.`);
   }
+  if (sandbox.spec.handover !== undefined)
+    throw new StartFailure(
+      StartErrorCode.sandboxNotFound,
+      `The sandbox ${name} moves to another owner.`,
+    );
   // Owner references delete the sandbox with its last conversation. A sandbox without owner
   // references gets none, because it outlives its conversations.
   const references = sandbox.metadata.ownerReferences ?? [];

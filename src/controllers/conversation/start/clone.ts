@@ -1,5 +1,6 @@
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { Clock } from '@conversation-operator/base/clock';
+import { keySeedOf } from '../../../resources/sandbox.ts';
 import { readFileSync } from 'node:fs';
 import {
   hostUrlOf,
@@ -41,7 +42,7 @@ export function cloneAccessOf(
   return {
     gatewayUrl: repositoryUrlAt(access, access.repository),
     ticket: keys.cloneTicket(
-      sandbox.metadata.uid,
+      keySeedOf(sandbox),
       { provider, repository },
       endMs,
       sandbox.status?.masterKeyId,

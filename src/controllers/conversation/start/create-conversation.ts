@@ -12,7 +12,7 @@ import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Conversation } from '../../../resources/conversation.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
-import type { Sandbox } from '../../../resources/sandbox.ts';
+import { keySeedOf, type Sandbox } from '../../../resources/sandbox.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 import { withFirstMessage } from '../messages/decide.ts';
 import type { RecentAnswers } from '../recent-answers.ts';
@@ -143,7 +143,7 @@ async function create(
   }
 }
 
-interface AgentSecretsOptions {
+export interface AgentSecretsOptions {
   readonly agentSide?: GitAccessOptions['agentSide'];
   readonly keys: Pick<SandboxKeys, 'secretsToken'>;
 }
@@ -152,7 +152,7 @@ interface AgentSecretsOptions {
  * The secrets of a conversation and of its owner, each with the URL at which the agent reads the
  * value when it uses the secret. Empty if the sandbox can not reach the gateway.
  */
-function agentSecretsOf(
+export function agentSecretsOf(
   { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,
   { secrets = [] }: Pick<OwnerSettingsSpec, 'secrets'>,
   { agentSide, keys }: AgentSecretsOptions,
@@ -162,7 +162,7 @@ function agentSecretsOf(
   if (agentSide?.namespace !== metadata.namespace || sandbox === undefined || names.size === 0)
     return [];
   const base = agentSide.url.replace(/\/+$/, '');
-  const token = keys.secretsToken(sandbox.metadata.uid, sandbox.status?.masterKeyId);
+  const token = keys.secretsToken(keySeedOf(sandbox), sandbox.status?.masterKeyId);
   const folder = `${base}/secrets/${encodeURIComponent(sandbox.metadata.name)}/${conversationIdOf(stored)}`;
   return Array.from(names, (name) => ({
     name,

@@ -15,6 +15,7 @@ import {
 } from '../../../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../../../src/resources/conversation-quota.ts';
 import { quotaRules } from '../../../../src/quota/rules.ts';
+import type { Handover } from '../../../../src/resources/handover.ts';
 import type { OwnerSettings } from '../../../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
@@ -48,6 +49,7 @@ function setUp({ elects = true } = {}) {
     quotas: new TestCache<ConversationQuota>(),
     apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
     ownerSettings: new TestCache<OwnerSettings>(),
+    handovers: new TestCache<Handover>(),
   };
   const serviceCaches = { pools: new TestCache<SandboxPool>(), leases: new TestCache<Lease>() };
   const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });
