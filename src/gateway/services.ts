@@ -98,15 +98,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
-  const signIn = createSignIn(options, {
-    ring,
-    lookup,
-    feeds,
-    logger,
-    audit,
-    publicUrl,
-    random,
-  });
+  const signIn = createSignIn(options, { ring, lookup, feeds, logger, audit, publicUrl, random });
   const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),
@@ -150,15 +142,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,
     isSynced,
-    ...createSharing(options, {
-      ...signIn,
-      client,
-      ring,
-      lookup,
-      rateLimits,
-      audit,
-      isSynced,
-    }),
+    ...createSharing(options, { ...signIn, client, ring, lookup, rateLimits, audit, isSynced }),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,

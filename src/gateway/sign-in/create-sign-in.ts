@@ -51,12 +51,7 @@ export function createSignIn(
   return {
     sessions,
     identityProviders,
-    personChecks: new PersonChecks({
-      sessions,
-      identityProviders,
-      clock,
-      logger,
-    }),
+    personChecks: new PersonChecks({ sessions, identityProviders, clock, logger }),
     deviceLogins: new DeviceLogins({
       client,
       namespace,
