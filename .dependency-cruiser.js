@@ -15,15 +15,21 @@ export default {
     {
       name: 'pages-know-the-wire-alone',
       comment:
-        'Pages run in browsers: of the service they import types of records and problems, the values that docs/reasons.md and REST share with them, and the table of events.',
+        'Pages, and the sentences that they share with the kubectl plugin, run in browsers: of the service they import types of records and problems, the values that docs/reasons.md and REST share with them, and the table of events.',
       severity: 'error',
-      from: { path: '^src/web/' },
+      from: { path: '^src/(web|sentences)/' },
       to: {
         path: '^(src|packages)/',
         pathNot:
-          '^src/(web/|agent/event-kinds\\.ts$|resources/(owner-remedies|start-task-id)\\.ts$)',
+          '^src/(web/|sentences/|agent/event-kinds\\.ts$|resources/(owner-remedies|start-task-id)\\.ts$)',
         dependencyTypesNot: ['type-only'],
       },
+    },
+    {
+      name: 'sentences-know-no-page',
+      severity: 'error',
+      from: { path: '^src/sentences/' },
+      to: { path: '^src/web/' },
     },
     {
       name: 'pages-are-a-bundle',

@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types typed-rules formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services test-networks e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services test-networks e2e simulate fuzz lint quick-tests $(lint) build crds images kubectl-plugin manifests conformance bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -107,6 +107,9 @@ crds: $(installed) ## Generate the CRDs from the schemas in src/resources
 
 images: $(built) ## Build images with docker, podman or buildah (IMAGES, REGISTRY, TAG, OFFLINE=1, ARCHIVES; see images/build)
 	@images/build
+
+kubectl-plugin: $(built) ## Write the plugin of kubectl as an executable, as an archive and, with RELEASE_URL (the folder of the release's files), as a manifest of krew
+	node build/kubectl-plugin.ts
 
 manifests: crds ## Generate the CRDs, and what follows from the chart: manifests/, docs/values.md
 	@node helm/tools/generate.ts

@@ -1,4 +1,5 @@
-import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { buildPages } from './build/web-page.ts';
@@ -76,12 +77,28 @@ await build({
   entryPoints: { 'reference-agent': 'packages/reference-agent/src/main.ts' },
   chunkNames: 'reference-agent/[name]-[hash]',
 });
+// The plugin of kubectl is one file that needs nothing beside it.
+const plugin = join(outdir, 'kubectl-conversations.js');
+const { metafile: pluginFile } = await build({
+  ...common,
+  entryPoints: { 'kubectl-conversations': 'src/kubectl-conversations.ts' },
+  splitting: false,
+  // An older Node reads the whole file before the check of its version.
+  target: 'node18',
+  legalComments: 'eof',
+  metafile: true,
+});
+chmodSync(plugin, 0o755);
 const notInImage = /^packages\/(local-cluster|agent-server|reference-agent)\//;
 for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
   const input = Object.keys(inputs).find((name) => notInImage.test(name));
   if (input !== undefined && relative(outdir, output) !== 'up.js')
     throw new Error(`${output} has ${input}, which does not belong into the container image`);
 }
+const outside = Object.values(pluginFile.outputs)
+  .flatMap(({ imports }) => imports)
+  .find(({ path, external }) => external !== true || !isBuiltin(path));
+if (outside !== undefined) throw new Error(`${plugin} needs ${outside.path}`);
 // An older Node has to reach the check of `main.js`: that file loads nothing else before the check,
 // except for the helpers of the bundler.
 const entry = Object.entries(metafile.outputs).find(

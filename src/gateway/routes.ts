@@ -2,7 +2,7 @@ import { conversationRoutes, interruptRoute } from './conversations/conversation
 import { legacyRoutes } from './conversations/legacy.ts';
 import { ConversationSearch } from './conversations/search.ts';
 import { startTaskRoutes } from './conversations/start-tasks.ts';
-import { lifeRoutes } from './conversations/timeline.ts';
+import { lifeRoutes } from './conversations/life.ts';
 import { routesOfSandboxes } from './sandboxes/routes.ts';
 import { routesOfSettings } from './settings/settings.ts';
 import { historyRoutes } from './history/routes.ts';

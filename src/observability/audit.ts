@@ -63,8 +63,8 @@ const share = { ...conversation, share: text };
 const handover = { ...conversation, handover: text };
 
 /**
- * Why a session has ended before its time. Of those that the identity provider ends: the person has
- * no rights any more (Refused), has other ones, or the access token is not active any more.
+ * Why a session has ended before its time. An identity provider ends one whose person has no rights
+ * any more (Refused) or other ones, and one whose access token is not active any more.
  */
 const sessionEnds = [
   'SignedOut',

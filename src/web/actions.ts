@@ -1,6 +1,6 @@
 import { api, messageOf } from './api.ts';
 import { newKey, requestOf } from './draft.ts';
-import { sandboxIdOf } from './facts.ts';
+import { sandboxIdOf } from '../sentences/facts.ts';
 import type { Row } from './row.ts';
 
 /** Delay before the label of an accepted action disappears. */

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { AgentEvent } from '../agent/event-kinds.ts';
-import { entriesOf, idOf } from './entries.ts';
+import { entriesOf, idOf } from '../sentences/entries.ts';
 
 /** A page of events, newest first unless requested otherwise. */
 export interface EventPage {

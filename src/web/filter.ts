@@ -1,5 +1,12 @@
-import { agentOf, branchOf, repositoryOf, templateOf, titleOf, type Facts } from './facts.ts';
-import { groups, type Group } from './groups.ts';
+import {
+  agentOf,
+  branchOf,
+  repositoryOf,
+  templateOf,
+  titleOf,
+  type Facts,
+} from '../sentences/facts.ts';
+import { groups, type Group } from '../sentences/groups.ts';
 
 export interface Filter {
   readonly text: string;

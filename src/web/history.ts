@@ -1,4 +1,4 @@
-import { planOf, entriesOf, type Entry } from './entries.ts';
+import { planOf, entriesOf, type Entry } from '../sentences/entries.ts';
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
 import { Refresher } from './reading.ts';

@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../agent/event-kinds.ts';
-import { entriesOf, idOf, maxTextLength, type Entry } from './entries.ts';
+import { entriesOf, idOf, maxTextLength, type Entry } from '../sentences/entries.ts';
 
 export interface Hit {
   readonly id: string;

@@ -1,5 +1,5 @@
-import { sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
-import { groupNames, groups } from './groups.ts';
+import { sandboxIdOf, sandboxStatusOf, type Facts } from '../sentences/facts.ts';
+import { groupNames, groups } from '../sentences/groups.ts';
 import { offersOf } from './offers.ts';
 import type { Row } from './row.ts';
 import type { ManyAction } from './selection.ts';

@@ -1,4 +1,4 @@
-import { isFailedStart, sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
+import { isFailedStart, sandboxIdOf, sandboxStatusOf, type Facts } from '../sentences/facts.ts';
 
 export type ActionName = 'answer' | 'pause' | 'interrupt' | 'resume' | 'start-again';
 

@@ -1,7 +1,7 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
-import { createdAtOf, sandboxIdOf, type Facts } from './facts.ts';
+import { createdAtOf, sandboxIdOf, type Facts } from '../sentences/facts.ts';
 import { searchTextOf, type Searchable } from './filter.ts';
-import { groupOf, type Group } from './groups.ts';
+import { groupOf, type Group } from '../sentences/groups.ts';
 
 /** A user's action on one conversation, until the gateway has confirmed it. */
 export interface ActionState {

@@ -1,7 +1,7 @@
 import { computed, signal, batch, type Signal } from '@preact/signals';
 import { conversationIdOfStartTask } from '../resources/start-task-id.ts';
-import { sandboxIdOf, titleOf, type Facts } from './facts.ts';
-import { type Group, groups } from './groups.ts';
+import { sandboxIdOf, titleOf, type Facts } from '../sentences/facts.ts';
+import { type Group, groups } from '../sentences/groups.ts';
 import { Row } from './row.ts';
 import type {
   ConversationRecord,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { AgentEvent } from '../../src/agent/event-kinds.ts';
-import { entriesOf, markdownOf } from '../../src/web/entries.ts';
+import { entriesOf, markdownOf } from '../../src/sentences/entries.ts';
 import { eventually } from '../support/eventually.ts';
 import { GitServer } from '../support/git-server.ts';
 import { Installation } from '../support/installation.ts';

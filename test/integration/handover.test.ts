@@ -39,7 +39,7 @@ async function begun(more: object = {}) {
     'Check:\n```sh\ntest "$TOKEN" = token-of-local && test "$START" = start-value && echo of-the-first > first.txt\n```',
     { secrets: { START: 'start-value' }, ...more },
   );
-  const { app_conversation_id: id = '', sandbox_id: sandbox = '' } = await up.over(task);
+  const { app_conversation_id: id, sandbox_id: sandbox } = await up.over(task);
   if (id === null || sandbox === null) throw new Error('the start has failed');
   const record = await up.reaches(id, { execution_status: 'finished' });
   return { id, sandbox, sessionKey: record.session_api_key ?? '' };
@@ -174,7 +174,7 @@ it('leaves everything where it is when the offer is refused or withdrawn', async
 it('is refused for a sandbox of several conversations, and beyond the quota of the new owner', async () => {
   const { id, sandbox } = await begun();
   const { id: task } = await up.start('Nothing to do.', { sandbox_id: sandbox });
-  const { app_conversation_id: joined = '' } = await up.over(task);
+  const { app_conversation_id: joined } = await up.over(task);
   const shared = await up.call('POST', `${conversations}/${id}/handover`, { to: 'bob' });
   expect(shared).toMatchObject({ status: 409, body: { code: 'wrong-state' } });
   expect(JSON.stringify(shared.body)).toContain(joined ?? '');

@@ -264,17 +264,17 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'has the last pushes of a conversation',
   },
   'the page shows the end of a long text': {
-    file: 'src/web/entries.ts',
+    file: 'src/sentences/entries.ts',
     from: '${text.slice(0, maxTextLength)}\\n',
     to: '${text.slice(-maxTextLength)}\\n',
-    test: 'test/unit/web/entries.test.ts',
+    test: 'test/unit/sentences/entries.test.ts',
     name: 'is bounded, and says how much is missing',
   },
   'the page summarizes a call by the end of its line': {
-    file: 'src/web/entries.ts',
+    file: 'src/sentences/entries.ts',
     from: '${line.slice(0, maxSummaryLength)}…',
     to: '${line.slice(-maxSummaryLength)}…',
-    test: 'test/unit/web/entries.test.ts',
+    test: 'test/unit/sentences/entries.test.ts',
     name: 'has the beginning of a first line',
   },
   'a pause takes three steps of an archive': {

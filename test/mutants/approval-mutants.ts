@@ -121,7 +121,7 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'gives no answer to calls that have changed under the same id',
   },
   'a text that is shown in part is approved unread': {
-    file: routes,
+    file: 'src/gateway/approvals/answer.ts',
     from: 'const isRead = hash === undefined ? isSummaryWhole(open) : hash === open.callHash;',
     to: 'const isRead = hash === undefined || hash === open.callHash;',
     test: routesTest,

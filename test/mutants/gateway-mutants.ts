@@ -110,8 +110,8 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   'tags reach another conversation of the same name': {
     file: 'src/gateway/conversations/conversations.ts',
     ...recreated,
-    from: 'stored.metadata.uid !== uid',
-    to: 'uid === undefined',
+    from: "refuseMoved('conversation', stored, conversation);",
+    to: '',
     name: 'is not changed by tags',
   },
   'a message reaches another conversation of the same name': {
@@ -124,8 +124,8 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   'a pause reaches another sandbox of the same name': {
     file: 'src/gateway/sandboxes/sandboxes.ts',
     ...recreated,
-    from: 'const patch = { metadata: { uid }, spec: { replicas: 0 } }; await needs',
-    to: 'const patch = { spec: { replicas: 0 } }; void uid; await needs',
+    from: 'const patch = { metadata: { uid }, spec: { owner: call.owner, replicas: 0 } };',
+    to: 'const patch = { spec: { owner: call.owner, replicas: 0 } }; void uid;',
     name: 'is not changed by a pause',
   },
   'a resume reaches another sandbox of the same name': {
@@ -145,15 +145,15 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   'a new session key reaches another sandbox of the same name': {
     file: 'src/gateway/sandboxes/sandboxes.ts',
     ...recreated,
-    from: 'stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined',
-    to: 'stored?.metadata.deletionTimestamp !== undefined || stored === undefined',
+    from: "refuseMoved('sandbox', stored, sandbox);",
+    to: '',
     name: 'is not changed by a new session key',
   },
   'a deletion reaches another object of the same name': {
     file: 'src/gateway/lookup/stored.ts',
     ...recreated,
-    from: "{ uid, propagationPolicy: 'Background' }",
-    to: "{ propagationPolicy: 'Background' }",
+    from: 'if (stored === undefined || isGone(stored)) return; refuseMoved(what, stored, known); const { resourceVersion } = stored.metadata; const options = { uid,',
+    to: 'if (stored === undefined) return; const { resourceVersion } = stored.metadata; const options = {',
     name: 'is not changed by the deletion of the conversation',
   },
   'a request for the page of a link signs in': {

@@ -39,7 +39,7 @@ const pullRequestRecords = {
   test: pullRequests.test,
 } as const;
 const outcomes = {
-  test: 'test/unit/gateway/conversations/messages.unknown-outcomes.test.ts',
+  test: 'test/unit/gateway/conversations/message-queue.unknown-outcomes.test.ts',
 } as const;
 const proxies = {
   file: 'packages/outward/src/proxies.ts',
@@ -474,7 +474,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a message whose write ends with 5xx is refused': {
     ...outcomes,
-    file: 'src/gateway/conversations/messages.ts',
+    file: 'src/gateway/conversations/message-queue.ts',
     from: 'if (mayBeExecuted(error)) lost = error; else',
     to: '',
     name: 'stores a message once',

@@ -57,14 +57,14 @@ export const handoverMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a late message of the old owner reaches the new one': {
     ...model,
-    file: 'src/gateway/conversations/messages.ts',
+    file: 'src/gateway/conversations/message-queue.ts',
     from: "refuseMoved('conversation', stored, conversation);",
     to: '',
   },
   'a late resume of the old owner counts': {
     ...model,
     file: 'src/gateway/sandboxes/resume.ts',
-    from: 'spec: { owner, replicas: 1 },',
-    to: 'spec: { replicas: 1 },',
+    from: 'spec: { owner, replicas: 1 }',
+    to: 'spec: { replicas: 1 }',
   },
 };

@@ -132,8 +132,8 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'settings of a start are never read again': {
     ...settings,
-    from: 'recent !== undefined && clock.monotonic() - recent.atMs < freshMs',
-    to: 'recent !== undefined',
+    from: 'recent?.settings.owner === owner && clock.monotonic() - recent.atMs < freshMs',
+    to: 'recent?.settings.owner === owner',
     name: 'are read once for the stages of a start',
   },
   'an earlier master key that changes alone is not read again': {

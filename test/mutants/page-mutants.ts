@@ -4,10 +4,10 @@ const diff = { file: 'src/web/line-diff.ts', test: 'test/unit/web/line-diff.test
 
 export const pageMutants: Readonly<Record<string, TestedMutant>> = {
   'a run whose last command failed is done': {
-    file: 'src/web/groups.ts',
+    file: 'src/sentences/groups.ts',
     from: "|| resultPill(conversation)?.icon === 'alert'",
     to: '',
-    test: 'test/unit/web/groups.test.ts',
+    test: 'test/unit/sentences/groups.test.ts',
     name: 'the last command failed',
   },
   'a diff reorders its line by a bidirectional control': {
@@ -48,5 +48,26 @@ export const pageMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'texts.filter(({ kind, text })',
     test: 'test/unit/web/live-texts.test.ts',
     name: 'has at most one thought and one message',
+  },
+  'the plugin of kubectl sends the key of a login to any server': {
+    file: 'src/plugin/service.ts',
+    from: 'login?.server === server ? login?.key : undefined',
+    to: 'login?.key',
+    test: 'test/unit/plugin/service.test.ts',
+    name: 'goes to the server of that login alone',
+  },
+  'the plugin of kubectl takes the first of several conversations': {
+    file: 'src/plugin/names.ts',
+    from: 'if (others.length === 0) return found;',
+    to: 'return found;',
+    test: 'test/unit/plugin/names.test.ts',
+    name: 'several candidates are named',
+  },
+  'the plugin of kubectl prints 8-bit control characters': {
+    file: 'src/plugin/terminal.ts',
+    from: '[\\p{Cc}\\p{Cf}',
+    to: '[\\u0000-\\u001f\\p{Cf}',
+    test: 'test/unit/plugin/terminal.test.ts',
+    name: 'an 8-bit control sequence is shown',
   },
 };

@@ -1,4 +1,4 @@
-import { queueMessage } from '../../src/gateway/conversations/messages.ts';
+import { queueMessage } from '../../src/gateway/conversations/message-queue.ts';
 import { ProblemError } from '../../src/gateway/errors/problem-error.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';

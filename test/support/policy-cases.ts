@@ -19,7 +19,7 @@ const apiVersion = `${group}/v1alpha1`;
 export const tenantRoles = (namespace: string): readonly object[] => {
   const kinds = [
     ...['conversations', 'sandboxes', 'sandboxes/scale', 'sandboxtemplates', 'apikeys'],
-    ...['ownersettings', 'shares'],
+    ...['ownersettings', 'shares', 'handovers'],
   ];
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
   const rules: Readonly<Record<Tenant, readonly object[]>> = {
@@ -80,6 +80,20 @@ const shareOf = (owner: string) => ({
     createdBy: 'kubectl',
   },
 });
+const aHandover = (from: string, to: string, name = 'policy-test-trial') => ({
+  apiVersion,
+  kind: 'Handover',
+  metadata: { name },
+  spec: {
+    conversation: { name: 'policy-test-of-alice', uid: 'some-uid' },
+    from,
+    to,
+    expirationTime: '2100-01-01T00:00:00Z',
+  },
+});
+const answering = (value: string) => ({
+  spec: { answer: { value, by: 'someone', time: '2030-01-01T00:00:00Z' } },
+});
 /** A sandbox or a conversation with more metadata. */
 const withMetadata = <T extends { readonly metadata: object }>(object: T, metadata: object): T => ({
   ...object,
@@ -113,6 +127,8 @@ export const policyFixtures: readonly object[] = [
   aSandbox('bob', 'policy-test-of-bob'),
   aSandbox(tenants.alice, 'policy-test-of-alice'),
   settingsOf(tenants.alice),
+  aHandover('bob', tenants.alice, 'policy-test-to-alice'),
+  aHandover(tenants.alice, 'bob', 'policy-test-to-bob'),
 ];
 
 const referredConversation = 'policy-test-of-alice';
@@ -157,6 +173,7 @@ const noLabel = /labels .* are the operator's/;
 const noAnnotation = /annotations .* are the operator's/;
 const noName = /are for sandboxes of the operator/;
 const noSettings = /OwnerSettings have the name that follows from their owner/;
+const noMove = /owner and handover are the operator's/;
 const noKeys = /needs the verb "issue"/;
 
 /** The chart's service accounts, for the cases that ask for them. */
@@ -213,6 +230,43 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
       does: 'changes a conversation of her own',
       as: alice,
       ...changes('conversation/policy-test-of-alice', { spec: { title: 'x' } }),
+    },
+    { does: 'offers a conversation of her own', as: alice, ...creates(aHandover(alice, 'bob')) },
+    ofAlice('offers a conversation of another owner', aHandover('bob', alice), notTheirs),
+    {
+      does: 'accepts what is offered to her',
+      as: alice,
+      ...changes('handover/policy-test-to-alice', answering('Accepted')),
+    },
+    {
+      does: 'accepts for another owner',
+      as: alice,
+      ...changes('handover/policy-test-to-bob', answering('Accepted')),
+      refused: notTheirs,
+    },
+    {
+      does: 'withdraws an offer of her own',
+      as: alice,
+      ...changes('handover/policy-test-to-bob', answering('Withdrawn')),
+    },
+    {
+      does: 'withdraws the offer of another owner',
+      as: alice,
+      ...changes('handover/policy-test-to-alice', answering('Withdrawn')),
+      refused: notTheirs,
+    },
+    {
+      does: 'gives a sandbox of her own away',
+      as: alice,
+      ...changes('sandbox/policy-test-of-alice', { spec: { handover: { name: 'h', to: 'bob' } } }),
+      refused: noMove,
+    },
+    {
+      does: 'moves a conversation of its owner',
+      as: operator,
+      ...changes('conversation/policy-test-of-alice', {
+        spec: { handover: { name: 'h', to: 'bob' } },
+      }),
     },
     {
       does: 'sends a message to the conversation of another owner',

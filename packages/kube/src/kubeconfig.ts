@@ -10,11 +10,15 @@ export interface LoadedConnection {
   readonly connection: Connection;
   /** Namespace of the current context or of the pod; 'default' when neither names one. */
   readonly namespace: string;
+  /** Name of the context; '' in a pod without a kubeconfig. */
+  readonly context: string;
 }
 
 export interface LoadConnectionOptions {
   /** Default: the first existing one of $KUBECONFIG, ~/.kube/config, the pod's service account. */
   readonly kubeconfig?: string;
+  /** Default: the current context of the kubeconfig. */
+  readonly context?: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Folder with the token and the CA of the pod's service account. */
   readonly serviceAccountFolder?: string;
@@ -32,7 +36,7 @@ export async function loadConnection(options: LoadConnectionOptions): Promise<Lo
     serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount',
   } = options;
   const files = kubeconfigFiles(options.kubeconfig, environment);
-  if (files.length > 0) return fromKubeconfig(files);
+  if (files.length > 0) return fromKubeconfig(files, options.context);
   const token = join(serviceAccountFolder, 'token');
   if (existsSync(token)) return fromServiceAccount(serviceAccountFolder, environment);
   throw new KubeconfigError(
@@ -40,7 +44,8 @@ export async function loadConnection(options: LoadConnectionOptions): Promise<Lo
   );
 }
 
-function kubeconfigFiles(
+/** The kubeconfig files that `loadConnection` reads; the first one that names a thing counts. */
+export function kubeconfigFiles(
   explicit: string | undefined,
   environment: LoadConnectionOptions['environment'] = {},
 ): readonly string[] {
@@ -53,9 +58,19 @@ function kubeconfigFiles(
   return existsSync(usual) ? [usual] : [];
 }
 
-async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnection> {
+async function fromKubeconfig(
+  files: readonly string[],
+  context: string | undefined,
+): Promise<LoadedConnection> {
   const where = files.join(delimiter);
   const config = await readKubeconfig(files);
+  if (context !== undefined && config.getContextObject(context) === null) {
+    const known = config.getContexts().map(({ name }) => name);
+    throw new KubeconfigError(
+      `${where}: there is no context '${context}', only ${known.join(', ')}`,
+    );
+  }
+  if (context !== undefined) config.setCurrentContext(context);
   const cluster = config.getCurrentCluster();
   if (cluster === null)
     throw new KubeconfigError(
@@ -87,6 +102,7 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
           : token,
     },
     namespace: config.getContextObject(config.currentContext)?.namespace ?? 'default',
+    context: config.currentContext,
   };
 }
 
@@ -153,6 +169,7 @@ async function fromServiceAccount(
         token: () => read('token'),
       },
       namespace: existsSync(join(folder, 'namespace')) ? await read('namespace') : 'default',
+      context: '',
     };
   } catch (error) {
     throw new KubeconfigError(`can't read the service account: ${oneLine(error)}`, {

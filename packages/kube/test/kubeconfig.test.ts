@@ -39,6 +39,7 @@ describe('loadConnection', () => {
     expect(await loadConnection({ kubeconfig: path })).toEqual({
       connection: { server: 'https://cluster:6443', token: 'secret', insecure: false },
       namespace: 'team',
+      context: 'here',
     });
   });
 
@@ -56,7 +57,23 @@ describe('loadConnection', () => {
         insecure: true,
       },
       namespace: 'default',
+      context: 'here',
     });
+  });
+
+  it('uses the context that is named, and names those there are', async () => {
+    const two = kubeconfig('{ token: secret }').replace(
+      'contexts: [',
+      'contexts: [{ name: there, context: { namespace: far, cluster: c, user: u } }, ',
+    );
+    const path = await file('config', two);
+    expect(await loadConnection({ kubeconfig: path, context: 'there' })).toMatchObject({
+      namespace: 'far',
+      context: 'there',
+    });
+    await expect(loadConnection({ kubeconfig: path, context: 'nowhere' })).rejects.toThrow(
+      "there is no context 'nowhere', only there, here",
+    );
   });
 
   it('asks a plugin for the token', async () => {
@@ -97,14 +114,15 @@ describe('loadConnection', () => {
       KUBERNETES_SERVICE_HOST: 'fd00::1',
       KUBERNETES_SERVICE_PORT: '443',
     };
-    const { connection, namespace } = await loadConnection({
+    const { connection, namespace, context } = await loadConnection({
       environment,
       serviceAccountFolder: folder,
     });
-    expect({ server: connection.server, ca: connection.ca, namespace }).toEqual({
+    expect({ server: connection.server, ca: connection.ca, namespace, context }).toEqual({
       server: 'https://[fd00::1]:443',
       ca: 'CA',
       namespace: 'system',
+      context: '',
     });
     await file('token', 'second\n');
     expect(

@@ -172,6 +172,13 @@ export function validate<P, Q, B, H>(
   return values;
 }
 
+/** The body of a request that a program in this process makes. Throws 422. */
+export function validBody<B>(schema: z.ZodType<B>, body: unknown): B {
+  const result = schema.safeParse(body, { error: fieldMessages });
+  if (result.success) return result.data;
+  throw invalidRequest(fieldErrorsOf('body', result.error.issues));
+}
+
 /** `detail` has the first error; `errors` has up to 100, then the number of the others. */
 export function invalidRequest(all: readonly FieldError[]): ProblemError {
   const [first] = all;

@@ -170,20 +170,19 @@ async function answer(
   value: HandoverAnswer,
 ): Promise<Handover> {
   const { client, clock, feeds } = needs;
-  let isNew = false;
-  const written = await writeOnStored(
+  const { isNew, written } = await writeOnStored(
     () => found(client.get(handovers, namespace, name)),
     async (stored) => {
       if (stored?.metadata.uid !== uid) throw notFound('handover');
       const { spec, metadata } = stored;
-      if (spec.answer?.value === value) return stored;
+      if (spec.answer?.value === value) return { isNew: false, written: stored };
       refuseAnswered(stored, clock.now());
-      isNew = true;
       const { resourceVersion } = metadata;
-      return client.mergePatch(handovers, namespace, name, {
+      const patched = await client.mergePatch(handovers, namespace, name, {
         metadata: { uid, resourceVersion },
         spec: { answer: { value, by: call.owner, time: isoTime(clock) } },
       });
+      return { isNew: true, written: patched };
     },
     (error) => isConflict(error) || mayBeExecuted(error),
   ).catch((error: unknown) => {

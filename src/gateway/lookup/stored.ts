@@ -105,7 +105,7 @@ export async function deleteOwned<T extends Owned>(
   },
   feed: Pick<ObjectFeed<KubeObject>, 'settled'>,
 ): Promise<void> {
-  const { name, namespace = '', uid } = known.metadata;
+  const { name, namespace, uid } = known.metadata;
   const isGone = (seen: KubeObject | undefined) =>
     seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined;
   await writeOnStored(
@@ -114,11 +114,7 @@ export async function deleteOwned<T extends Owned>(
       if (stored === undefined || isGone(stored)) return;
       refuseMoved(what, stored, known);
       const { resourceVersion } = stored.metadata;
-      const options = {
-        uid,
-        propagationPolicy: 'Background',
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      } as const;
+      const options = { uid, resourceVersion, propagationPolicy: 'Background' } as const;
       await found(client.delete(resource, namespace, name, options));
     },
     (error) => isConflict(error) || mayBeExecuted(error),

@@ -19,7 +19,7 @@ import { refuseMoved, whileOwned, writeOnStored } from '../lookup/stored.ts';
 export interface ResumeNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;
-  readonly feeds: { readonly sandboxes: ObjectFeed<Sandbox> };
+  readonly feeds: { readonly sandboxes: Pick<ObjectFeed<Sandbox>, 'shows'> };
 }
 
 /**

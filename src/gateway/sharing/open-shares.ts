@@ -7,7 +7,6 @@ import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limit
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { shareNameOf, shares, type Share, type ShareSpec } from '../../resources/share.ts';
 import type { Audit, AuditLine } from '../../observability/audit.ts';
 import { Repeats } from '../audit/repeats.ts';
@@ -17,6 +16,7 @@ import { notFound, unavailable } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { originOf } from '../http/route.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { OpenedShare } from './shared-record.ts';
 import { principalIfAny, type ReaderNeeds } from '../stages/authenticate.ts';
 
 /**
@@ -38,11 +38,6 @@ interface Answer {
   /** Whether this answer, or while it is awaited the one before, has a Share. */
   isFound: boolean;
   readonly share: Promise<Share | undefined>;
-}
-
-export interface OpenedShare {
-  readonly share: Share;
-  readonly conversation: CachedConversation;
 }
 
 interface OpenSharesNeeds extends ReaderNeeds {

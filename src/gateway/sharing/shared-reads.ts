@@ -8,7 +8,8 @@ import type { FairScheduler } from '@conversation-operator/http/limits/fair-sche
 import type { Shares } from '@conversation-operator/base/shares';
 import { AgentError } from '../../agent/errors.ts';
 import { gitChangeSchema, gitDiffSchema } from '../../agent/workspace-files.ts';
-import { type LifeNeeds, readTimeline, timelineSchema } from '../conversations/timeline.ts';
+import { type LifeNeeds, readTimeline } from '../conversations/life.ts';
+import { timelineSchema } from '../conversations/timeline.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField, validate } from '../errors/validation.ts';
 import {
@@ -33,12 +34,13 @@ import { historyProblems } from '../history/history-reads.ts';
 import { untilLeft } from '../history/agent-reads.ts';
 import { endpoints, type HandlerResult, type Route } from '../http/route.ts';
 import { countSchema, pageFrame } from '../presenters/schemas.ts';
-import type { OpenedShare, OpenShares } from './open-shares.ts';
+import type { OpenShares } from './open-shares.ts';
 import {
   presentShared,
   sharedConversationSchema,
   sharedEvent,
   sharedTimeline,
+  type OpenedShare,
 } from './shared-record.ts';
 
 const base = '/api/v1/shared/{token}';

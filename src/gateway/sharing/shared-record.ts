@@ -1,12 +1,17 @@
 import { z } from 'zod';
 import { eventKindOf, isEvent, type AgentEvent } from '../../agent/event-kinds.ts';
-import type { ShareSpec } from '../../resources/share.ts';
+import type { Share, ShareSpec } from '../../resources/share.ts';
 import type { TimelineEntry } from '../conversations/timeline.ts';
 import { presentConversation } from '../presenters/conversation.ts';
 import { conversationSchema } from '../presenters/conversation.ts';
 import { timestampSchema, wireTime } from '../presenters/schemas.ts';
-import type { OpenedShare } from './open-shares.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+
+export interface OpenedShare {
+  readonly share: Share;
+  readonly conversation: CachedConversation;
+}
 
 export const subjectKinds = ['link', 'user', 'group'] as const;
 export type SubjectKind = (typeof subjectKinds)[number];

@@ -1,6 +1,6 @@
 import { useComputed, useSignal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
 import { useRef, useEffect } from 'preact/hooks';
-import { groupNames, type Group } from '../groups.ts';
+import { groupNames, type Group } from '../../sentences/groups.ts';
 import { usePage, type GroupRows } from '../page-state.ts';
 import { rowWindows, type RowWindow } from '../row-window.ts';
 import { Skeleton } from './loading.tsx';

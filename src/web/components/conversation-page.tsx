@@ -1,12 +1,18 @@
 import { useSignal, useSignalEffect, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { idOf } from '../entries.ts';
-import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
+import { idOf } from '../../sentences/entries.ts';
+import {
+  agentOf,
+  branchOf,
+  repositoryOf,
+  sandboxStatusOf,
+  titleOf,
+} from '../../sentences/facts.ts';
 import { History } from '../history.ts';
 import { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';
 import { Questions, Outcome, Question } from './question.tsx';
-import { replyOf } from '../sentences.ts';
+import { replyOf } from '../../sentences/sentences.ts';
 import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
 import { ActionProblem } from './loading.tsx';

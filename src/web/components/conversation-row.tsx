@@ -8,16 +8,17 @@ import {
   titleOf,
   updatedAtOf,
   type Facts,
-} from '../facts.ts';
-import { groupNames, groupOf, pillOf } from '../groups.ts';
+} from '../../sentences/facts.ts';
+import { groupNames, groupOf, pillOf } from '../../sentences/groups.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
-import { ago, exact } from '../times.ts';
+import { exact } from '../times.ts';
+import { ago } from '../../sentences/durations.ts';
 import { ActionProblem } from './loading.tsx';
 import { RenameForm, RowControls, type RowMode } from './row-controls.tsx';
 import { Icon } from './icon.tsx';
-import { placeOf } from '../forecast.ts';
-import { sentenceOf, reachedStage, startStages } from '../sentences.ts';
+import { placeOf } from '../../sentences/forecast.ts';
+import { sentenceOf, reachedStage, startStages } from '../../sentences/sentences.ts';
 import type { StartTask } from '../wire.ts';
 
 /** The status sentence of a conversation, updated with its records and with the time. */

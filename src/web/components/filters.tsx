@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { repositoryOf, templateOf, type Facts } from '../facts.ts';
+import { repositoryOf, templateOf, type Facts } from '../../sentences/facts.ts';
 import { filterOf, searchOf, type Filter } from '../filter.ts';
-import { groupNames, groups } from '../groups.ts';
+import { groupNames, groups } from '../../sentences/groups.ts';
 import { usePage } from '../page-state.ts';
 import { Icon } from './icon.tsx';
 import { SavedList } from './saved-list.tsx';

@@ -1,11 +1,11 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
+import { markdownOf, type Entry, type ToolEntry } from '../../sentences/entries.ts';
 import type { History } from '../history.ts';
 import type { Live } from '../live.ts';
 import { plainOf } from '../live-texts.ts';
 import { usePage } from '../page-state.ts';
-import { duration } from '../times.ts';
+import { duration } from '../../sentences/durations.ts';
 import { InOrder, TextBlock } from './text-block.tsx';
 import { partOf } from '../part.ts';
 import { LiveOutput, Written, PlanList } from './live.tsx';

@@ -1,4 +1,4 @@
-import type { PillIcon } from '../groups.ts';
+import type { PillIcon } from '../../sentences/groups.ts';
 
 export type IconName = PillIcon | 'search' | 'more' | 'close' | 'image' | 'plus' | 'arrow';
 

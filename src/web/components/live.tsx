@@ -1,8 +1,8 @@
 import { InOrder } from './text-block.tsx';
 import type { History } from '../history.ts';
 import type { Live } from '../live.ts';
-import { lastRunMsOf, type PlanStep } from '../entries.ts';
-import { duration } from '../times.ts';
+import { lastRunMsOf, type PlanStep } from '../../sentences/entries.ts';
+import { duration } from '../../sentences/durations.ts';
 import type { ConversationRecord } from '../wire.ts';
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Approval, ConversationRecord, WholeApproval } from '../wire.ts';
 import { InOrder, TextBlock } from './text-block.tsx';
 import { api, messageOf } from '../api.ts';
-import { outcomeOf, type Stored } from '../sentences.ts';
+import { outcomeOf, type Stored } from '../../sentences/sentences.ts';
 
 /** A user's answer to a question, until the record of the conversation shows it. */
 interface GivenAnswer {

@@ -1,5 +1,5 @@
 import { useComputed } from '@preact/signals';
-import { forecastOf } from '../forecast.ts';
+import { forecastOf } from '../../sentences/forecast.ts';
 import { usePage } from '../page-state.ts';
 import type { QuotaRecord } from '../wire.ts';
 

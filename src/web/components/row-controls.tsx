@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals';
 import type { Row } from '../row.ts';
 import { useEffect, useRef } from 'preact/hooks';
 import { remove, interrupt, pause, resume, rename } from '../actions.ts';
-import { titleOf } from '../facts.ts';
+import { titleOf } from '../../sentences/facts.ts';
 import { offersOf, type Offer } from '../offers.ts';
 import { Icon } from './icon.tsx';
 

@@ -1,7 +1,7 @@
 import { useComputed, useSignal } from '@preact/signals';
 import { api } from '../api.ts';
-import { repositoryOf } from '../facts.ts';
-import { forecastOf } from '../forecast.ts';
+import { repositoryOf } from '../../sentences/facts.ts';
+import { forecastOf } from '../../sentences/forecast.ts';
 import { usePage, type PageState } from '../page-state.ts';
 import { Attachments } from './attachments.tsx';
 import { SavedList } from './saved-list.tsx';

@@ -1,5 +1,6 @@
 import { bytes, cacheWord, isPoolInTrouble, ofLimit, quotaUse, shardName } from '../troubles.ts';
-import { duration, ago, exact } from '../times.ts';
+import { exact } from '../times.ts';
+import { duration, ago } from '../../sentences/durations.ts';
 import type {
   CacheState,
   Leader,

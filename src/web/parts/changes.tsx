@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { messageOf, api } from '../api.ts';
 import { ChangedFiles } from '../changed-files.ts';
-import { repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
+import { repositoryOf, sandboxStatusOf, titleOf } from '../../sentences/facts.ts';
 import { lineDiffOf, type LineDiff, commenting, type Commented } from '../line-diff.ts';
 import type { Row } from '../row.ts';
 import type { GitChange, GitDiff } from '../wire.ts';

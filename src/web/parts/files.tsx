@@ -4,7 +4,7 @@ import { api, messageOf } from '../api.ts';
 import { absolutePath, contentAddress } from '../changed-files.ts';
 import type { ColouredLines } from '../coloured-lines.ts';
 import { commenting, type Commented, linesOf, type LineDiff } from '../line-diff.ts';
-import { sandboxStatusOf } from '../facts.ts';
+import { sandboxStatusOf } from '../../sentences/facts.ts';
 import { coloursOfText } from '../file-colours.ts';
 import { contentOf, matchingPaths } from '../file-tree.ts';
 import type { Row } from '../row.ts';

@@ -1,7 +1,8 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { KeyList, type KeyRow } from '../key-list.ts';
 import { usePage } from '../page-state.ts';
-import { clockTime, duration, delayAfter } from '../times.ts';
+import { clockTime, delayAfter } from '../times.ts';
+import { duration } from '../../sentences/durations.ts';
 import { bytes, isWebAddress, troublesOf } from '../troubles.ts';
 import type { OverviewRecord } from '../wire.ts';
 import {

@@ -2,7 +2,8 @@ import { useMemo } from 'preact/hooks';
 import { api, messageOf } from '../api.ts';
 import { Entry } from '../key-list.ts';
 import { usePage } from '../page-state.ts';
-import { ago, exact } from '../times.ts';
+import { exact } from '../times.ts';
+import { ago } from '../../sentences/durations.ts';
 import type { SandboxRecord } from '../wire.ts';
 import { AskingButton } from '../components/asking-button.tsx';
 

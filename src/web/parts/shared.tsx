@@ -1,7 +1,13 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { api, ApiError, messageOf } from '../api.ts';
-import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
+import {
+  agentOf,
+  branchOf,
+  repositoryOf,
+  sandboxStatusOf,
+  titleOf,
+} from '../../sentences/facts.ts';
 import { History } from '../history.ts';
 import { Live } from '../live.ts';
 import { Refresher } from '../reading.ts';

@@ -1,8 +1,9 @@
-import { sandboxIdOf } from '../facts.ts';
+import { sandboxIdOf } from '../../sentences/facts.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
-import { withTitles } from '../sentences.ts';
-import { clockTime, duration, exact } from '../times.ts';
+import { withTitles } from '../../sentences/sentences.ts';
+import { clockTime, exact } from '../times.ts';
+import { duration } from '../../sentences/durations.ts';
 import type { Resources, TimelineEntry } from '../wire.ts';
 import { RetryProblem } from '../components/loading.tsx';
 import { TextBlock } from '../components/text-block.tsx';

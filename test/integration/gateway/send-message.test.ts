@@ -14,7 +14,7 @@ import {
   type SandboxState,
 } from '../../../src/resources/sandbox.ts';
 import { TransportError } from '@conversation-operator/kube/errors';
-import { queueMessage } from '../../../src/gateway/conversations/messages.ts';
+import { queueMessage } from '../../../src/gateway/conversations/message-queue.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';

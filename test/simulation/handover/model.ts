@@ -9,7 +9,7 @@ import {
 } from '@conversation-operator/kube/object';
 import { bySandbox } from '../../../src/controllers/caches.ts';
 import { HandoverReconciler } from '../../../src/controllers/handover/reconcile.ts';
-import { queueMessage } from '../../../src/gateway/conversations/messages.ts';
+import { queueMessage } from '../../../src/gateway/conversations/message-queue.ts';
 import { deleteOwned } from '../../../src/gateway/lookup/stored.ts';
 import { requestResume, requestRun } from '../../../src/gateway/sandboxes/resume.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
@@ -82,6 +82,8 @@ class Model {
   #runs = 0;
   #isCalm = false;
   #isFull = false;
+  /** The first promise that a request has broken. */
+  #broken: unknown;
   #before: { conversation?: Conversation; sandbox?: Sandbox } = {};
 
   constructor(random: Random) {
@@ -93,7 +95,11 @@ class Model {
       logger: silentLogger,
     });
     this.#network = new Network(this.#plane, random.fork('network'));
-    this.#network.onExecuted = (actor) => this.#check(actor);
+    // The callers of a request would take the error of a check for one of the request.
+    this.#network.onExecuted = (actor) =>
+      this.#check(actor).catch((error: unknown) => {
+        this.#broken ??= error;
+      });
   }
 
   get lines(): readonly string[] {
@@ -185,7 +191,7 @@ class Model {
 
   async #rest(): Promise<void> {
     const random = this.#random;
-    this.#clock.advance(random.between(1, 2_000));
+    await this.#clock.advance(random.between(1, 2_000));
     for (const one of this.#processes)
       if (this.#isCalm || random.chance(0.3)) await this.#refresh(one.known);
     if (this.#isCalm || random.chance(0.4)) await this.#followSandboxes();
@@ -196,6 +202,7 @@ class Model {
     if (process !== undefined && process.busy === undefined && name !== undefined)
       this.#reconcile(process, name);
     if (this.#network.pending > 0) await this.#network.step();
+    if (this.#broken !== undefined) throw this.#broken;
   }
 
   #start(name: string): void {

@@ -86,7 +86,7 @@ export class Network {
           } else {
             await execute().then(
               (value) => answer(() => resolve(value)),
-              (error: unknown) => answer(() => reject(error as Error)),
+              (error: unknown) => answer(() => reject(error)),
             );
           }
         };

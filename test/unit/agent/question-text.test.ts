@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { refuseUnread } from '../../../src/gateway/approvals/approvals.ts';
+import { refuseUnread } from '../../../src/gateway/approvals/answer.ts';
 import { maxApprovalText, type Approval } from '../../../src/resources/approval.ts';
 import { questionTextOf, type AskedCall } from '../../../src/agent/question-text.ts';
 

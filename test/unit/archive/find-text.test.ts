@@ -9,7 +9,7 @@ import { createHistoryReader } from '../../../src/archive/reader.ts';
 import { folded, inOneLine, snippetOf, textQueryOf } from '../../../src/archive/text-fold.ts';
 import { visibleTexts } from '../../../src/archive/agent-event.ts';
 import type { AgentEvent } from '../../../src/agent/event-kinds.ts';
-import { entriesOf } from '../../../src/web/entries.ts';
+import { entriesOf } from '../../../src/sentences/entries.ts';
 import { agentLog, eventJson, eventOf } from '../../support/archive/agent-log.ts';
 import { memoryStore } from '../../support/archive/memory-store.ts';
 

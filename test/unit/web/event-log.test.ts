@@ -1,5 +1,5 @@
 import { EventLog, type ReadPage } from '../../../src/web/event-log.ts';
-import { idOf } from '../../../src/web/entries.ts';
+import { idOf } from '../../../src/sentences/entries.ts';
 
 const pageSize = 3;
 

@@ -6,7 +6,7 @@ import {
   searchTextOf,
   type Filter,
 } from '../../../src/web/filter.ts';
-import { running } from './facts.ts';
+import { running } from '../sentences/facts.ts';
 
 const facts = running({ title: 'Fix the Login', selected_repository: 'acme/app' });
 const row = { facts, searchText: searchTextOf(facts) };

@@ -1,6 +1,6 @@
 import { entryIdOf } from '../../../src/web/event-log.ts';
 import { closestPlace, hitIn, patternOf, surroundingsIn } from '../../../src/web/hit.ts';
-import { outcomeOf } from '../../../src/web/sentences.ts';
+import { outcomeOf } from '../../../src/sentences/sentences.ts';
 
 const message = (text: string) => ({
   kind: 'MessageEvent',

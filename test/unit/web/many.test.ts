@@ -2,8 +2,8 @@ import { fittingRows, outcomeOf, performMany, questionFor } from '../../../src/w
 import { Row } from '../../../src/web/row.ts';
 import { isManyKey, type ManyAction } from '../../../src/web/selection.ts';
 import { aConversation, aSandbox, aTask, idOf } from '../../support/page-records.ts';
-import { running, started, withSandbox } from './facts.ts';
-import type { Facts } from '../../../src/web/facts.ts';
+import { running, started, withSandbox } from '../sentences/facts.ts';
+import type { Facts } from '../../../src/sentences/facts.ts';
 
 const failedStart: Facts = {
   ...withSandbox('ERROR', 'branch-not-found'),

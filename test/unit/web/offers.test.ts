@@ -1,6 +1,6 @@
 import { offersOf } from '../../../src/web/offers.ts';
-import type { Facts } from '../../../src/web/facts.ts';
-import { asking, running, started, withSandbox } from './facts.ts';
+import type { Facts } from '../../../src/sentences/facts.ts';
+import { asking, running, started, withSandbox } from '../sentences/facts.ts';
 
 describe('the actions of a conversation', () => {
   it.each<[string, Facts, readonly string[]]>([

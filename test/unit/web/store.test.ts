@@ -1,4 +1,4 @@
-import { groups } from '../../../src/web/groups.ts';
+import { groups } from '../../../src/sentences/groups.ts';
 import { Store } from '../../../src/web/store.ts';
 import { aConversation, aQuota, aSandbox, aTask, idOf } from '../../support/page-records.ts';
 

@@ -1,4 +1,4 @@
-import type { Facts } from '../../../src/web/facts.ts';
+import type { Facts } from '../../../src/sentences/facts.ts';
 import type { ConversationRecord } from '../../../src/web/wire.ts';
 import { aConversation, aSandbox, aTask, idOf } from '../../support/page-records.ts';
 

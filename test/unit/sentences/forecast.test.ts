@@ -1,4 +1,4 @@
-import { forecastOf, placeOf } from '../../../src/web/forecast.ts';
+import { forecastOf, placeOf } from '../../../src/sentences/forecast.ts';
 import type { QuotaRecord } from '../../../src/web/wire.ts';
 import { aQuota, idOf } from '../../support/page-records.ts';
 

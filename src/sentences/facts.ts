@@ -1,4 +1,6 @@
-import type { ConversationRecord, SandboxRecord, StartTask } from './wire.ts';
+import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
+import type { SandboxRecord } from '../gateway/presenters/sandbox.ts';
+import type { StartTask } from '../gateway/presenters/start-task.ts';
 
 /** The records of one conversation. At least one of `conversation` and `task` is set. */
 export interface Facts {

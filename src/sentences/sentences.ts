@@ -8,8 +8,9 @@ import {
   isFailedStart,
 } from './facts.ts';
 import { groupOf } from './groups.ts';
-import { ago, since } from './times.ts';
-import type { ConversationRecord, StartTask } from './wire.ts';
+import { ago, since } from './durations.ts';
+import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
+import type { StartTask } from '../gateway/presenters/start-task.ts';
 
 /** The stages of a start in their order. `now` returns the text for a stage in progress. */
 export const startStages = [

@@ -1,7 +1,7 @@
 import { mayBeExecuted } from '@conversation-operator/kube/errors';
 import { deleteOne } from '../../../../src/gateway/lookup/stored.ts';
 import { toProblem } from '../../../../src/gateway/errors/problem-response.ts';
-import { queueMessage } from '../../../../src/gateway/conversations/messages.ts';
+import { queueMessage } from '../../../../src/gateway/conversations/message-queue.ts';
 import { outcomeUnknown } from '../../../../src/controllers/sandbox/pod-creations.ts';
 import { conversations } from '../../../../src/resources/conversation.ts';
 import { aStoredConversation } from '../../../support/builders.ts';

@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../../src/agent/event-kinds.ts';
-import { lastRunMsOf, planOf } from '../../../src/web/entries.ts';
+import { lastRunMsOf, planOf } from '../../../src/sentences/entries.ts';
 
 const acp = (...value: readonly unknown[]): AgentEvent => ({
   kind: 'ConversationStateUpdateEvent',

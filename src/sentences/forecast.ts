@@ -1,4 +1,4 @@
-import type { QuotaRecord } from './wire.ts';
+import type { QuotaRecord } from '../gateway/quota/quota-record.ts';
 
 export type TitleOf = (id: string) => string | undefined;
 

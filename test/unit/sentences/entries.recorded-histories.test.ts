@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AgentEvent } from '../../../src/agent/event-kinds.ts';
-import { entriesOf } from '../../../src/web/entries.ts';
+import { entriesOf } from '../../../src/sentences/entries.ts';
 
 /** Events that real agents have written: one call that ran, and one that a person has rejected. */
 const folder = join(import.meta.dirname, '../../fixtures/histories');

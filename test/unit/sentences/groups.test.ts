@@ -1,5 +1,5 @@
-import type { Facts } from '../../../src/web/facts.ts';
-import { groupOf, pillOf, type Group } from '../../../src/web/groups.ts';
+import type { Facts } from '../../../src/sentences/facts.ts';
+import { groupOf, pillOf, type Group } from '../../../src/sentences/groups.ts';
 import {
   asking,
   ended,

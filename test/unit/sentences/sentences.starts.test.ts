@@ -1,4 +1,4 @@
-import { reachedStage, startStages } from '../../../src/web/sentences.ts';
+import { reachedStage, startStages } from '../../../src/sentences/sentences.ts';
 import type { StartTask } from '../../../src/web/wire.ts';
 import { aTask } from '../../support/page-records.ts';
 

@@ -1,5 +1,5 @@
-import type { Facts } from '../../../src/web/facts.ts';
-import { replyOf } from '../../../src/web/sentences.ts';
+import type { Facts } from '../../../src/sentences/facts.ts';
+import { replyOf } from '../../../src/sentences/sentences.ts';
 import { aConversation, aTask } from '../../support/page-records.ts';
 import { running, withSandbox } from './facts.ts';
 

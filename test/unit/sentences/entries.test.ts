@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../../src/agent/event-kinds.ts';
-import { entriesOf, markdownOf, maxTextLength } from '../../../src/web/entries.ts';
+import { entriesOf, markdownOf, maxTextLength } from '../../../src/sentences/entries.ts';
 
 const text = (value: string) => [{ type: 'text', text: value }];
 const message = (source: string, value: string, more: object = {}): AgentEvent => ({

@@ -1,4 +1,4 @@
-import { ago, duration } from '../../../src/web/times.ts';
+import { ago, duration } from '../../../src/sentences/durations.ts';
 
 it.each([
   [-5_000, '0 s'],

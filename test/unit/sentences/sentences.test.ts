@@ -1,5 +1,5 @@
-import type { Facts } from '../../../src/web/facts.ts';
-import { sentenceOf } from '../../../src/web/sentences.ts';
+import type { Facts } from '../../../src/sentences/facts.ts';
+import { sentenceOf } from '../../../src/sentences/sentences.ts';
 import { aTask } from '../../support/page-records.ts';
 import {
   asking,
