@@ -121,7 +121,6 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   /** Delay before secrets are encrypted under a new master key; 60 s by default. */
   readonly resealDelayMs?: number;
   readonly random?: RandomBytes;
-  /** Audit log of the writes; `logger` by default. */
-  readonly audit?: Audit;
+  readonly audit: Audit;
   readonly version: string;
 }

@@ -19,7 +19,6 @@ import { SecretReader } from './lookup/secret-reader.ts';
 import { SettingsStore } from './lookup/settings-store.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
-import { auditTo } from '../observability/audit.ts';
 import { Refusals } from './audit/refusals.ts';
 import { createSignIn } from './sign-in/create-sign-in.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
@@ -44,9 +43,8 @@ export type Services = ReturnType<typeof createServices>;
  * and `request-stages.ts` pass the objects on.
  */
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
-  const { namespace, caches, clock, metrics, keys } = options;
+  const { namespace, caches, clock, metrics, keys, audit } = options;
   const logger = options.logger.child({ component: 'gateway' });
-  const audit = options.audit ?? auditTo(logger);
   const refusals = new Refusals({ audit, clock });
   const publicUrl = () =>
     (options.publicUrl ?? `http://${reachable(options.host)}:${port()}`).replace(/\/+$/, '');

@@ -32,6 +32,7 @@ const gateway = createGateway({
   legacyApi: true,
   clock: systemClock,
   logger: silentLogger,
+  audit: () => undefined,
   metrics: createMetrics(),
   version: '0',
   signIn: {

@@ -118,7 +118,7 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
   'a session outlives its access token': {
     file: 'src/gateway/sign-in/person-checks.ts',
     ...introspection,
-    from: 'await sessions.end(key);',
+    from: 'await sessions.end(key, response, why);',
     to: '',
     name: 'ends where the token is revoked',
   },

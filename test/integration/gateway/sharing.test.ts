@@ -458,6 +458,21 @@ describe('a shared conversation', () => {
     expect(JSON.stringify(gateway.log)).not.toContain(token);
   });
 
+  it('writes that nobody knows who opened a link, and from where', async () => {
+    const { id: name, token } = await share();
+    await read(token);
+    expect(audit('ShareOpened').map(({ fields }) => fields)).toEqual([
+      {
+        component: 'audit',
+        requestId: expect.any(String) as string,
+        client: '127.0.0.1',
+        share: name,
+        conversation: id,
+        sharedBy: 'alice',
+      },
+    ]);
+  });
+
   describe('on two replicas', () => {
     let other: TestGateway;
     beforeEach(async () => {
