@@ -21,7 +21,7 @@ export default {
       to: {
         path: '^(src|packages)/',
         pathNot:
-          '^src/(web/|sentences/|agent/event-kinds\\.ts$|resources/(owner-remedies|start-task-id)\\.ts$)',
+          '^src/(web/|sentences/|agent/event-kinds\\.ts$|resources/(handover-effects|owner-remedies|start-task-id)\\.ts$)',
         dependencyTypesNot: ['type-only'],
       },
     },

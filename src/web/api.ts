@@ -22,9 +22,17 @@ export function beginSignOut(): void {
   isSigningOut = true;
 }
 
-/** Opens the sign-in page, which returns to the current page. */
+/**
+ * Opens the sign-in page, which returns to the current page. A hidden tab waits until it is
+ * visible: of two sign-ins of one browser at once, only the later one can be completed.
+ */
 export function signIn(): void {
   if (isSigningOut) return;
+  if (document.visibilityState === 'hidden') {
+    document.body.hidden = true;
+    document.addEventListener('visibilitychange', signIn, { once: true });
+    return;
+  }
   const here = location.pathname + location.search;
   location.assign(`/login?return_to=${encodeURIComponent(here)}`);
 }

@@ -10,34 +10,48 @@ interface Shortcut {
   readonly text: string;
   /** The only page on which the keys act; if undefined, the keys act on all pages. */
   readonly on?: 'home' | 'conversation';
+  /** Whether the session may use the keys; if undefined, each session may. */
+  readonly isAllowed?: (page: PageState) => boolean;
 }
+
+const mayStart: Shortcut['isAllowed'] = (page) => page.may('start');
+const maySelect: Shortcut['isAllowed'] = (page) => page.maySelect();
 
 const shortcuts: readonly Shortcut[] = [
   { keys: ['/'], text: 'Search', on: 'home' },
-  { keys: ['n'], text: 'New conversation', on: 'home' },
+  { keys: ['n'], text: 'New conversation', on: 'home', isAllowed: mayStart },
   { keys: ['j', 'k'], text: 'Next and previous conversation', on: 'home' },
   { keys: ['Enter'], text: 'Open the conversation', on: 'home' },
   { keys: ['f'], text: 'Find in the events of the conversation', on: 'conversation' },
-  { keys: ['x'], text: 'Select the conversation, or not', on: 'home' },
-  { keys: ['J', 'K'], text: 'Select the next and the previous one too', on: 'home' },
-  { keys: ['a'], text: 'Select all that are shown', on: 'home' },
+  { keys: ['x'], text: 'Select the conversation, or not', on: 'home', isAllowed: maySelect },
+  {
+    keys: ['J', 'K'],
+    text: 'Select the next and the previous one too',
+    on: 'home',
+    isAllowed: maySelect,
+  },
+  { keys: ['a'], text: 'Select all that are shown', on: 'home', isAllowed: maySelect },
   {
     keys: Object.keys(manyKeys),
     text: 'Pause, resume, retry, delete the selected ones',
     on: 'home',
+    isAllowed: maySelect,
   },
-  { keys: ['Esc'], text: 'Select none', on: 'home' },
+  { keys: ['Esc'], text: 'Select none', on: 'home', isAllowed: maySelect },
   { keys: ['?'], text: 'This help' },
 ];
 
 const pageOf = (path: string): Shortcut['on'] =>
   path === '/' ? 'home' : path.startsWith('/c/') ? 'conversation' : undefined;
 
-export const shortcutsOn = (path: string): readonly Shortcut[] =>
-  shortcuts.filter(({ on }) => on === undefined || on === pageOf(path));
+export const shortcutsOn = (path: string, page: PageState): readonly Shortcut[] =>
+  shortcuts.filter(
+    ({ on, isAllowed }) => (on === undefined || on === pageOf(path)) && isAllowed?.(page) !== false,
+  );
 
 function actOnSelection(page: PageState, key: string): boolean {
   const { selection, active } = page;
+  if (!page.maySelect()) return false;
   switch (key) {
     case 'x':
       if (active.peek() !== undefined) selection.toggle(active.peek() ?? '');
@@ -65,7 +79,7 @@ function actAtHome(page: PageState, key: string): boolean {
       document.getElementById('search')?.focus();
       return true;
     case 'n':
-      page.openForm();
+      if (page.may('start')) page.openForm();
       return true;
     case 'j':
       page.move(1);

@@ -48,7 +48,7 @@ if (isShared) {
   show(<App path={location.pathname} />);
   showNumber(page);
   listenToKeys(page);
-  page.stream.open();
+  page.open();
 }
 setInterval(() => {
   if (document.visibilityState === 'visible') page.now.value = serviceTime();

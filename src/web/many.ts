@@ -1,6 +1,7 @@
 import { sandboxIdOf, sandboxStatusOf, type Facts } from '../sentences/facts.ts';
 import { groupNames, groups } from '../sentences/groups.ts';
 import { offersOf } from './offers.ts';
+import type { Scope } from './rights.ts';
 import type { Row } from './row.ts';
 import type { ManyAction } from './selection.ts';
 
@@ -14,6 +15,8 @@ interface Kind {
   readonly warning: readonly [one: string, several: string];
   /** Whether the action applies to a whole sandbox, with all of its conversations. */
   readonly isOfSandbox: boolean;
+  /** Scope without which the gateway refuses the action. */
+  readonly scope: Scope;
   readonly fits: (facts: Facts) => boolean;
 }
 
@@ -26,6 +29,7 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
     progress: 'Pausing',
     done: 'paused',
     isOfSandbox: true,
+    scope: 'manage',
     warning: ['A run of its agent is interrupted.', 'Runs of their agents are interrupted.'],
     fits: (facts) => offers(facts, 'pause'),
   },
@@ -34,6 +38,7 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
     progress: 'Resuming',
     done: 'resumed',
     isOfSandbox: true,
+    scope: 'manage',
     warning: [
       'Without room in the quota, it waits or pauses another one.',
       'Those without room in the quota wait or pause others.',
@@ -45,6 +50,7 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
     progress: 'Starting',
     done: 'started again',
     isOfSandbox: false,
+    scope: 'start',
     warning: [
       'A new conversation gets the same message and settings, without secrets of the start. The failed one stays.',
       'New conversations get the same messages and settings, without secrets of the starts. The failed ones stay.',
@@ -56,6 +62,7 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
     progress: 'Deleting',
     done: 'deleted',
     isOfSandbox: false,
+    scope: 'manage',
     warning: [
       'Its files and its history are deleted too.',
       'Their files and histories are deleted too.',

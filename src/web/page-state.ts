@@ -7,12 +7,14 @@ import { Draft } from './draft.ts';
 import { filterOf, isFiltered, matcherOf } from './filter.ts';
 import { groups, type Group } from '../sentences/groups.ts';
 import { pausedTitles } from '../sentences/forecast.ts';
+import { Handovers } from './handovers.ts';
+import { lackIn, mayIn, type Scope } from './rights.ts';
 import type { Row } from './row.ts';
 import { SavedTexts } from './saved-texts.ts';
 import { Selection } from './selection.ts';
 import { serviceTime } from './times.ts';
 import { ChangeStream } from './stream.ts';
-import type { SandboxSpecRecord } from './wire.ts';
+import type { AccountRecord, SandboxSpecRecord } from './wire.ts';
 
 export interface GroupRows {
   readonly group: Group;
@@ -29,13 +31,8 @@ function soughtBefore(): string | undefined {
   return kept !== null && kept === text?.trim() ? kept : undefined;
 }
 
-/** Whom the session belongs to. */
-interface Account {
-  readonly id: string;
-  /** Name of the person; null where no identity provider has signed in the person. */
-  readonly name: string | null;
-  readonly role: 'user' | 'admin';
-}
+/** Delay before another read of the account after a failed one. */
+const accountRetryMs = 5_000;
 
 export class PageState {
   readonly store = new Store();
@@ -43,6 +40,7 @@ export class PageState {
   readonly stream = new ChangeStream((parse) => this.changes.push(parse));
   readonly filter = signal(filterOf(location.search));
   readonly selection = new Selection();
+  readonly handovers = new Handovers();
   readonly savedFilters = new SavedTexts('filters');
   readonly savedMessages = new SavedTexts('messages');
   /** The current time of the gateway, updated every second while the page is visible. */
@@ -59,7 +57,7 @@ export class PageState {
   /** The templates that a start may name; empty until the start form has read them. */
   readonly specs = signal<readonly SandboxSpecRecord[]>([]);
   /** Undefined until it has been read. */
-  readonly account = signal<Account | undefined>(undefined);
+  readonly account = signal<AccountRecord | undefined>(undefined);
   /** Whether the gateway also serves the official web UI, with its chats at /conversations/{id}. */
   readonly hasUi: boolean;
 
@@ -71,12 +69,32 @@ export class PageState {
       if (value === undefined) sessionStorage.removeItem('sought');
       else sessionStorage.setItem('sought', value);
     });
-    // Runs on each reconnection while the account is unknown.
-    effect(() => {
-      if (this.stream.state.value.isOpen && this.account.peek() === undefined)
-        void this.#readAccount();
-    });
   }
+
+  /** Begins to read the owner's records, which a page without an owner does not. Called once. */
+  open(): void {
+    void this.#readAccount();
+    const isOpen = computed(() => this.stream.state.value.isOpen);
+    let wasOpen = false;
+    effect(() => {
+      if (!isOpen.value) return;
+      // Another session may have begun while the stream was closed, with other rights.
+      if (wasOpen) void this.#readAccount();
+      wasOpen = true;
+    });
+    this.stream.open();
+    this.handovers.open();
+  }
+
+  /** Whether the session opens operations of a scope; false until the account is known. */
+  may = (scope: Scope): boolean => mayIn(this.account.value, scope);
+
+  /** Whether the session may do anything with selected conversations. */
+  maySelect = (): boolean => this.may('start') || this.may('manage');
+
+  /** Why a control is absent; undefined if the session may use it, or is not known yet. */
+  lackOf = (scope: Parameters<typeof lackIn>[1]): string | undefined =>
+    lackIn(this.account.value, scope);
 
   /** The rows that match the filter, without empty groups. */
   readonly lists = computed((): readonly GroupRows[] => {
@@ -103,11 +121,16 @@ export class PageState {
   });
 
   async #readAccount(): Promise<void> {
-    const account = await api.get<Account>('/api/v1/users/me', {}).catch(() => undefined);
-    this.account.value = account;
-    if (account === undefined) return;
-    this.savedFilters.open(account.id);
-    this.savedMessages.open(account.id);
+    try {
+      const account = await api.get<AccountRecord>('/api/v1/users/me', {});
+      const isOther = account.id !== this.account.peek()?.id;
+      this.account.value = account;
+      if (!isOther) return;
+      this.savedFilters.open(account.id);
+      this.savedMessages.open(account.id);
+    } catch {
+      setTimeout(() => void this.#readAccount(), accountRetryMs);
+    }
   }
 
   selectShown(): void {

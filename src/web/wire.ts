@@ -1,5 +1,7 @@
 import type { z } from 'zod';
 import type { GitChange, GitDiff } from '../agent/workspace-files.ts';
+import type { HandoverRecord } from '../gateway/handovers/present.ts';
+import type { createdShareSchema, ShareRecord } from '../gateway/sharing/share-routes.ts';
 import type { LiveActivity } from '../agent/events.ts';
 import type { problemSchema } from '../gateway/errors/problem-response.ts';
 import type {
@@ -7,7 +9,7 @@ import type {
   WholeApprovalRecord as WholeApproval,
 } from '../gateway/presenters/approval.ts';
 import type { OverviewRecord } from '../gateway/overview/schemas.ts';
-import type { ApiKeyRecord } from '../gateway/keys/keys.ts';
+import type { AccountRecord, ApiKeyRecord } from '../gateway/keys/keys.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
 import type { QuotaRecord } from '../gateway/quota/quota-record.ts';
 import type { SandboxSpecRecord } from '../gateway/sandboxes/sandbox-specs.ts';
@@ -21,12 +23,14 @@ import type { SharedConversation } from '../gateway/sharing/shared-record.ts';
 import type { SettingsRecord } from '../gateway/settings/settings.ts';
 
 export type {
+  AccountRecord,
   ApiKeyRecord,
   Approval,
   ConversationRecord,
   Found,
   GitChange,
   GitDiff,
+  HandoverRecord,
   LiveActivity,
   OverviewRecord,
   QuotaRecord,
@@ -36,6 +40,7 @@ export type {
   SecretRecord,
   SettingsRecord,
   SharedConversation,
+  ShareRecord,
   StartTask,
   TextSearchPage,
   TimelineEntry,
@@ -48,6 +53,7 @@ export type Template = OverviewRecord['templates']['items'][number];
 export type Quota = OverviewRecord['quotas']['items'][number];
 export type CacheState = OverviewRecord['caches'][number];
 export type Leader = NonNullable<OverviewRecord['leaders']>[number];
+export type IssuedShareRecord = z.output<typeof createdShareSchema>;
 export type Problem = z.output<typeof problemSchema>;
 
 /** A part of the snapshot of all records; `last` marks the last part. */

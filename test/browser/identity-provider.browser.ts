@@ -124,15 +124,13 @@ describe('People of a company', () => {
     const { page } = window;
     await signInAs('vera', 'v-password');
     await page.waitForURL(`${up.url}/`);
-    await page
-      .getByRole('textbox', { name: 'Task' })
-      .or(page.locator('#message'))
-      .first()
-      .fill('Hello.');
-    await page.getByRole('button', { name: 'Start', exact: true }).click();
-    await page.getByText('The key does not have the scope start').first().waitFor();
-    // The refused request is an error in the console of the browser.
-    window.faults();
+    await page.getByText('You may read only.').first().waitFor();
+    expect(await page.locator('#message').count()).toBe(0);
+    await page.goto(`${up.url}/account`);
+    await page.getByText('There is no secret.').waitFor();
+    expect(await page.locator('main :is(button, input):enabled').count()).toBe(0);
+    await window.picture('a person who may read only');
+    expect(await violationsIn(page)).toEqual([]);
     await page.goto(`${up.url}/`);
     await signOut();
   });

@@ -25,7 +25,6 @@ beforeEach(() => {
   ];
   service.calls.length = 0;
   service.answers.clear();
-  service.answers.set('GET /api/v1/users/me', ok({ id: 'alice', email: null, role: 'user' }));
   service.answers.set(
     'GET /api/v1/settings',
     ok({

@@ -9,7 +9,6 @@ beforeEach(async () => {
   service.snapshots = [{ ...everyKind(), quota: aQuota(), last: true }];
   service.calls.length = 0;
   service.answers.clear();
-  service.answers.set('GET /api/v1/users/me', { status: 200, json: { id: 'alice', role: 'user' } });
   await open('/');
 });
 afterEach(() => {

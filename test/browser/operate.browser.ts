@@ -1,4 +1,4 @@
-import { aQuota } from '../support/page-records.ts';
+import { anAccount, aQuota } from '../support/page-records.ts';
 import { aBusyOverview, aKey, anOverview, hostileText } from '../support/page-overview.ts';
 import type { ApiKeyRecord, OverviewRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
@@ -11,8 +11,8 @@ const answerOverview = (overview: OverviewRecord) =>
   service.answers.set('GET /api/v1/admin/overview', ok(overview));
 const answerKeys = (...keys: readonly ApiKeyRecord[]) =>
   service.answers.set('GET /api/keys', ok(keys));
-const answerRole = (role: string) =>
-  service.answers.set('GET /api/v1/users/me', ok({ id: 'root', email: null, role }));
+const answerRole = (role: 'user' | 'admin') =>
+  service.answers.set('GET /api/v1/users/me', ok(anAccount({ id: 'root', role })));
 
 const threeKeys = () => [
   aKey('key-own', { name: 'Laptop', user_id: 'root', role: 'admin' }),
@@ -110,6 +110,45 @@ describe('the state of the service', () => {
     await window.picture('operate empty', { fullPage: true });
     expect(await violationsIn(page)).toEqual([]);
   });
+
+  it.each([1280, 1045, 910, 360])(
+    'breaks no word of the name of an owner at %i pixels',
+    async (width) => {
+      const { page } = window;
+      const overview = aBusyOverview();
+      const named = <T extends { readonly owner: string | null }>({
+        items,
+      }: {
+        items: readonly T[];
+      }) => ({
+        total: items.length,
+        items: items.map((item) => ({ ...item, owner: 'company:alice' })),
+      });
+      answerOverview({
+        ...overview,
+        owners: {
+          total: 1,
+          items: overview.owners.items
+            .slice(0, 1)
+            .map((one) => ({ ...one, owner: 'company:alice' })),
+        },
+        queue: named(overview.queue),
+      });
+      answerKeys(aKey('key-own', { name: 'Laptop', user_id: 'company:alice' }));
+      await page.setViewportSize({ width, height: 800 });
+      await open();
+      const lines = await page.evaluate<readonly number[]>(
+        `Array.from(document.querySelectorAll('main .unbroken'))
+          .filter((word) => word.textContent === 'alice')
+          .map((word) => word.getClientRects().length)`,
+      );
+      expect(lines.length).toBeGreaterThan(2);
+      expect(new Set(lines)).toEqual(new Set([1]));
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      await window.picture(`operate ${width} owners of a company`);
+      await page.setViewportSize({ width: 1280, height: 800 });
+    },
+  );
 
   it('counts no leader where none is elected, and what is above a limit', async () => {
     const { page } = window;

@@ -37,7 +37,6 @@ beforeEach(() => {
   ];
   service.calls.length = 0;
   service.answers.clear();
-  service.answers.set('GET /api/v1/users/me', ok({ id: 'alice', email: null, role: 'user' }));
   answerSettings();
   answerSecrets(
     { name: 'NPM_TOKEN', description: 'Publishes packages' },

@@ -94,5 +94,26 @@ describe('Seven tabs of one browser', () => {
     service.status = 401;
     await tabs.at(-1)?.getByRole('button', { name: 'Sign out' }).click();
     await Promise.all(tabs.slice(0, -1).map((page) => page.waitForURL(/\/login\?return_to=/)));
+    service.status = undefined;
+  });
+
+  it('leave for the sign-in one after the other where some are hidden, which show nothing', async () => {
+    for (const page of tabs) await page.goto(service.url);
+    const [visible, ...others] = tabs;
+    await visible?.getByRole('link', { name: 'Count cherries' }).waitFor();
+    const turn = (page: Page, state: string) =>
+      page.evaluate(
+        `Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' });
+         document.dispatchEvent(new Event('visibilitychange'));`,
+      );
+    for (const page of others) await turn(page, 'hidden');
+    service.status = 401;
+    service.emit('closed', { code: 'key-invalid' });
+    await visible?.waitForURL(/\/login\?return_to=/);
+    for (const page of others) await page.locator('body[hidden]').waitFor({ state: 'attached' });
+    for (const page of others) {
+      await turn(page, 'visible');
+      await page.waitForURL(/\/login\?return_to=/);
+    }
   });
 });

@@ -1,4 +1,5 @@
 import type {
+  AccountRecord,
   ConversationRecord,
   QuotaRecord,
   SandboxRecord,
@@ -12,6 +13,16 @@ export const idOf = (number: number): string => number.toString(16).padStart(32,
 
 const before = (minutes: number): string =>
   new Date(Date.now() - minutes * 60_000).toISOString().replace('Z', '000Z');
+
+/** The account of a person who may do everything that the role user may. */
+export const anAccount = (fields: Partial<AccountRecord> = {}): AccountRecord => ({
+  id: 'alice',
+  email: null,
+  name: null,
+  role: 'user',
+  scopes: ['read', 'start', 'manage', 'secrets'],
+  ...fields,
+});
 
 /** A conversation whose agent works; its age in minutes is its number. */
 export const aConversation = (

@@ -68,6 +68,16 @@ export function decideHandover(observed: ObservedHandover): HandoverStep {
     const leftMs = Date.parse(handover.status?.finishedTime ?? '') + keptMs - now;
     return leftMs > 0 ? { kind: 'rest', forMs: leftMs } : { kind: 'delete' };
   }
+  // The sandbox has its new owner, so its conversation follows, whatever else has changed since.
+  if (
+    conversation !== undefined &&
+    conversation.spec.owner !== to &&
+    isLocked(observed, sandbox) &&
+    sandbox?.spec.owner === to
+  ) {
+    if (conversation.spec.handover === undefined) return { kind: 'lock-conversation' };
+    return isLocked(observed, conversation) ? decideMove(observed) : { kind: 'wait-for-pause' };
+  }
   if (answer?.value === 'Refused') return refuse(observed, HandoverReason.refused);
   if (answer?.value === 'Withdrawn') return refuse(observed, HandoverReason.withdrawn);
   if (conversation === undefined) return refuse(observed, HandoverReason.conversationGone);

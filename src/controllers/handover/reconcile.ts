@@ -81,7 +81,8 @@ export class HandoverReconciler {
       if (handover === undefined) return undefined;
       const observed = await this.#observe(handover, signal);
       const step = decideHandover(observed);
-      if (stored === undefined && !isMoveStep(step)) return undefined;
+      if (stored === undefined && !isMoveStep(step))
+        return step.kind === 'wait-for-pause' ? { requeueAfterMs: pauseCheckMs } : undefined;
       const result = await this.#take(observed, step, signal);
       if (result !== 'again') return result;
     }

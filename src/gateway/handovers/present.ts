@@ -3,6 +3,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { undeliveredMessages } from '../../resources/conversation.ts';
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { phaseOf, type Handover, type HandoverPhase } from '../../resources/handover.ts';
+import { handoverEffects } from '../../resources/handover-effects.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-remedies.ts';
 import { pendingApproval } from '../../resources/approval.ts';
@@ -17,25 +18,6 @@ const wirePhaseOf = {
   Done: 'done',
   Refused: 'refused',
 } as const satisfies Record<HandoverPhase, (typeof wirePhases)[number]>;
-
-/** The effects of an accepted offer, as the people who decide read them. */
-const effects = {
-  moves: [
-    'The conversation with its title, messages, events, archive and pull requests, and the question of the agent that waits for an answer.',
-    'The sandbox with all files of its volume, among them files into which the agent may have written secrets of the old owner.',
-    'Its place under the quotas: conversation, sandbox and archive count for the new owner, whose limits must have room.',
-  ],
-  stays: [
-    'Secrets, settings and API keys of the old owner, secrets given at the start, and answers that the agent has not had.',
-    'MCP servers: the agent can no longer use those of the old owner, and gets none of the new one.',
-    'Other conversations, also those that this one has started.',
-  ],
-  consequences: [
-    'The sandbox is paused first: a run is interrupted, and processes in the sandbox end. It arrives paused.',
-    'All session keys, links and tokens of the sandbox end. The old owner reads nothing any more.',
-    'Messages that wait are delivered when the new owner resumes the sandbox; the agent then works with the secrets and the model key of the new owner.',
-  ],
-} as const;
 
 const factsSchema = z.object({
   title: z.string(),
@@ -125,9 +107,9 @@ export function presentHandover(
     answered_by: spec.answer?.by ?? null,
     finished_at: timeOf(status?.finishedTime),
     conversation: conversation === undefined ? null : factsOf(conversation, lookup),
-    moves: [...effects.moves],
-    stays: [...effects.stays],
-    consequences: [...effects.consequences],
+    moves: [...handoverEffects.moves],
+    stays: [...handoverEffects.stays],
+    consequences: [...handoverEffects.consequences],
   };
 }
 

@@ -291,7 +291,9 @@ const userSchema = z.object({
   email: z.string().nullable(),
   name: nullableText.describe('The name of a person, from the identity provider; null: none.'),
   role: z.enum(['user', 'admin']),
+  scopes: z.array(z.enum(apiKeyScopes)).describe('What the key or session opens now.'),
 });
+export type AccountRecord = z.output<typeof userSchema>;
 const keySchema = z.object({
   id: z.string(),
   name: z.string(),
@@ -312,8 +314,8 @@ export const accountRoutes: readonly Route[] = [
       expose_secrets: unusedParameter('no answer shows a secret, nor the key of a model.'),
     }),
     responses: { 200: userSchema },
-    handle: ({ principal: { owner, role, personName = null } }) => ({
-      json: { id: owner, email: null, name: personName, role },
+    handle: ({ principal: { owner, role, personName = null, chain } }) => ({
+      json: { id: owner, email: null, name: personName, role, scopes: [...chain.scopes] },
     }),
   }),
   get('/api/keys/current', 'getCurrentKey', {

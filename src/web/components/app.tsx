@@ -55,15 +55,17 @@ function Header({ path }: { readonly path: string }) {
             Operate
           </PageLink>
         )}
-        <button
-          type="button"
-          class="small new"
-          aria-expanded={page.isFormOpen.value}
-          onClick={() => (page.isFormOpen.value = !page.isFormOpen.value)}
-        >
-          <Icon name="plus" />
-          <span class="new-label">New</span>
-        </button>
+        {page.may('start') && (
+          <button
+            type="button"
+            class="small new"
+            aria-expanded={page.isFormOpen.value}
+            onClick={() => (page.isFormOpen.value = !page.isFormOpen.value)}
+          >
+            <Icon name="plus" />
+            <span class="new-label">New</span>
+          </button>
+        )}
         <button
           type="button"
           class="small quiet keys-button"
@@ -88,7 +90,8 @@ function Header({ path }: { readonly path: string }) {
 }
 
 function KeyHelp({ path }: { readonly path: string }) {
-  const { isHelpOpen } = usePage();
+  const page = usePage();
+  const { isHelpOpen } = page;
   const dialog = useRef<HTMLDialogElement>(null);
   const isOpen = isHelpOpen.value;
   useEffect(() => {
@@ -98,7 +101,7 @@ function KeyHelp({ path }: { readonly path: string }) {
     <dialog ref={dialog} aria-labelledby="help-title" onClose={() => (isHelpOpen.value = false)}>
       <h2 id="help-title">Keys</h2>
       <dl class="keys">
-        {shortcutsOn(path).map(({ keys, text }) => (
+        {shortcutsOn(path, page).map(({ keys, text }) => (
           <div key={text}>
             <dt>
               {keys.map((key) => (
@@ -162,6 +165,19 @@ function TextSearch() {
   );
 }
 
+/** Conversations that others have offered, and those whose offer was accepted in this tab. */
+function Offered() {
+  const { handovers, account } = usePage();
+  const accepted = useRef(new Set<string>());
+  const records = handovers.list.value.filter(({ id, to, status }) => {
+    if (to !== account.value?.id) return false;
+    if (status === 'moving') accepted.current.add(id);
+    return status === 'offered' || accepted.current.has(id);
+  });
+  if (records.length === 0) return null;
+  return <Part name="handover">{({ Offers }) => <Offers records={records} />}</Part>;
+}
+
 const Home = () => (
   <main class="home-page">
     <h1 class="unseen">Conversations</h1>
@@ -173,13 +189,24 @@ const Home = () => (
       <Filters />
       <TextSearch />
       <Selected />
+      <Offered />
       <ConversationList />
       <Bare />
     </div>
   </main>
 );
 
+/** Shown instead of all pages, which read before they do anything else. */
+const NoReading = () => (
+  <main class="missing">
+    <h1>Your key opens nothing to read.</h1>
+    <p>These pages need the scope read. Sign out, and sign in with another key.</p>
+  </main>
+);
+
 function Content({ path }: { readonly path: string }) {
+  const page = usePage();
+  if (page.account.value !== undefined && !page.may('read')) return <NoReading />;
   if (path === '/') return <Home />;
   if (path === '/operate')
     return <Part name="operate">{({ OperatePage }) => <OperatePage />}</Part>;

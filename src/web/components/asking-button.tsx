@@ -9,13 +9,16 @@ interface AskingButtonProps {
   /** The subject of the action, for screen readers. */
   readonly subject: string;
   readonly question?: string;
+  /** Whether the action destroys something, as by default. */
+  readonly isDanger?: boolean;
   readonly action: Signal<ActionState | undefined>;
   readonly isAsking: Signal<boolean>;
   readonly onConfirm: () => void;
 }
 
 /** The question replaces the button. At first, the button Keep has the focus. */
-function Question({ verb, subject, question, isAsking, onConfirm }: AskingButtonProps) {
+function Question(props: AskingButtonProps) {
+  const { verb, subject, question, isDanger = true, isAsking, onConfirm } = props;
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), []);
   return (
@@ -24,7 +27,7 @@ function Question({ verb, subject, question, isAsking, onConfirm }: AskingButton
       <button ref={keep} type="button" class="small" onClick={() => (isAsking.value = false)}>
         Keep
       </button>
-      <button type="button" class="small danger" onClick={onConfirm}>
+      <button type="button" class={`small ${isDanger ? 'danger' : 'primary'}`} onClick={onConfirm}>
         {verb}
       </button>
     </span>

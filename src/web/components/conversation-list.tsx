@@ -40,6 +40,7 @@ const tasks: readonly Task[] = [
 
 function FirstTasks() {
   const page = usePage();
+  if (!page.may('start')) return <p class="empty">There are no conversations yet.</p>;
   return (
     <div class="first-tasks">
       <p class="empty">

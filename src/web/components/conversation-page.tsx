@@ -8,6 +8,7 @@ import {
   sandboxStatusOf,
   titleOf,
 } from '../../sentences/facts.ts';
+import { isOpen, isTaken } from '../handover-states.ts';
 import { History } from '../history.ts';
 import { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';
@@ -44,13 +45,14 @@ const maxImageCharacters = 340_000;
 
 /** A form for a message to the agent. A retry after a lost response sends the message only once. */
 function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
+  const page = usePage();
   const isSending = useSignal(false);
   const isSent = useSignal(false);
   const problem = useSignal<string | undefined>(undefined);
   const images = useMemo(() => new Images(maxImageCharacters, problem), []);
   const sent = useRef({ text: '', key: '' });
   const send = async () => {
-    if (isSending.peek()) return;
+    if (isSending.peek() || !page.may('start')) return;
     isSending.value = true;
     problem.value = undefined;
     try {
@@ -104,7 +106,7 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
       />
       <Attachments images={images} />
       <div class="submit">
-        <button type="submit" class="primary" aria-disabled={isSending.value}>
+        <button type="submit" class="primary" aria-disabled={isSending.value || !page.may('start')}>
           {isSending.value ? 'Sending…' : 'Send'}
         </button>
         <span class="quiet-text" role="status">
@@ -191,14 +193,17 @@ function Present({ row }: { readonly row: Row }) {
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
   const reply = replyOf(facts);
+  const lack = page.lackOf('start');
+  const offer = page.handovers.of(row.id, page.account.value?.id);
   /** Adds a text to the message in the form; undefined if no message is possible. */
-  const extend = reply.isPossible
-    ? (text: string) => {
-        const before = message.peek();
-        message.value = before.trim() === '' ? text : `${before.trimEnd()}\n\n${text}`;
-        document.getElementById('reply')?.focus();
-      }
-    : undefined;
+  const extend =
+    reply.isPossible && page.may('start')
+      ? (text: string) => {
+          const before = message.peek();
+          message.value = before.trim() === '' ? text : `${before.trimEnd()}\n\n${text}`;
+          document.getElementById('reply')?.focus();
+        }
+      : undefined;
   const isStarting = facts.task !== undefined && facts.task.status !== 'READY';
   const end = () => (mode.value = undefined);
   useEffect(() => {
@@ -281,6 +286,9 @@ function Present({ row }: { readonly row: Row }) {
         )}
       </p>
       <State row={row} />
+      {offer !== undefined && isOpen(offer) && (
+        <Part name="handover">{({ OwnOffer }) => <OwnOffer record={offer} />}</Part>
+      )}
       <Usage history={history} live={live} metrics={facts.conversation?.metrics} />
       {isStarting && <Steps task={facts.task} />}
       <ViewTabs view={view} onShow={show} />
@@ -314,7 +322,7 @@ function Present({ row }: { readonly row: Row }) {
         <Part name="timeline">{({ Timeline }) => <Timeline row={row} />}</Part>
       </ViewPanel>
       {facts.conversation !== undefined &&
-        (reply.isPossible ? (
+        (reply.isPossible && lack === undefined ? (
           <MessageForm
             id={row.id}
             text={message}
@@ -322,24 +330,33 @@ function Present({ row }: { readonly row: Row }) {
             onSent={() => void history.refresh()}
           />
         ) : (
-          <p class="quiet-text">{reply.why}</p>
+          <p class="quiet-text">{reply.isPossible ? lack : reply.why}</p>
         ))}
     </main>
   );
 }
 
-/** Shown if a conversation is deleted while the page is open. */
-function Deleted({ title }: { readonly title: string }) {
+interface GoneProps {
+  /** Undefined if the page has never known it. */
+  readonly title: string | undefined;
+  /** Owner who has taken the conversation over; undefined if it is deleted. */
+  readonly to: string | undefined;
+}
+
+/** Shown if a conversation is deleted, or handed over. */
+function Gone({ title, to }: GoneProps) {
   const page = usePage();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    page.title.value = 'Deleted';
+    page.title.value = 'Gone';
     heading.current?.focus();
+    void page.handovers.read();
   }, []);
   return (
     <main class="missing">
       <h1 ref={heading} tabIndex={-1}>
-        “{title}” was deleted.
+        {title === undefined ? 'This conversation' : `“${title}”`} was{' '}
+        {to === undefined ? 'deleted' : `handed over to ${to}`}.
       </h1>
       <p>
         <a href="/">All conversations</a>
@@ -349,12 +366,16 @@ function Deleted({ title }: { readonly title: string }) {
 }
 
 export function ConversationPage({ id }: { readonly id: string }) {
-  const { store } = usePage();
+  const { store, handovers, account } = usePage();
   const row = store.rowOf(id);
   const known = useRef(row);
   known.current = row ?? known.current;
   if (row !== undefined) return <Present key={id} row={row} />;
-  if (known.current !== undefined) return <Deleted title={titleOf(known.current.facts)} />;
+  const handover = handovers.of(id, account.value?.id);
+  const taken = handover !== undefined && isTaken(handover) ? handover : undefined;
+  const title = known.current && titleOf(known.current.facts);
+  if (store.isFilled.value && (title !== undefined || taken !== undefined))
+    return <Gone title={title} to={taken?.to} />;
   if (store.isFilled.value) return <Missing />;
   return (
     <main class="conversation-page">

@@ -27,7 +27,7 @@ export function useSentence(row: Row): ReadonlySignal<string> {
   return useComputed(() =>
     sentenceOf(row.current.value, {
       now: page.now.value,
-      resumePauses: page.resumePauses.value,
+      resumePauses: page.may('manage') ? page.resumePauses.value : undefined,
       titleOf: page.store.titleOf,
       placeOf: (sandboxId) => page.store.quota.value && placeOf(page.store.quota.value, sandboxId),
     }),
@@ -139,14 +139,16 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
       aria-posinset={position}
       onFocusIn={() => (page.active.value = row.id)}
     >
-      <label class="row-check">
-        <input
-          type="checkbox"
-          aria-label={`Select ${title}`}
-          checked={isSelected}
-          onChange={() => page.selection.toggle(row.id)}
-        />
-      </label>
+      {page.maySelect() && (
+        <label class="row-check">
+          <input
+            type="checkbox"
+            aria-label={`Select ${title}`}
+            checked={isSelected}
+            onChange={() => page.selection.toggle(row.id)}
+          />
+        </label>
+      )}
       <Pill facts={facts} />
       <span class="row-main">
         <span class="row-head">

@@ -1,41 +1,18 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
+import { usePage } from '../page-state.ts';
 import { KeyList, type KeyRow } from '../key-list.ts';
 import { AskingButton } from './asking-button.tsx';
 import { Ago, Until } from './tables.tsx';
 import { RetryProblem } from './loading.tsx';
 import { Field, SettingsForm } from './settings-form.tsx';
-
-/** The value of a new key, which no later response contains. */
-function NewKey({ value }: { readonly value: string }) {
-  const input = useRef<HTMLInputElement>(null);
-  const state = useSignal('');
-  const copy = async () => {
-    input.current?.select();
-    try {
-      await navigator.clipboard.writeText(value);
-      state.value = 'Copied.';
-    } catch {
-      // Without TLS, browsers deny the clipboard to a page from another machine.
-      state.value = 'Selected: copy it by the keyboard.';
-    }
-  };
-  return (
-    <div class="new-key">
-      <label for="new-key">Your new key. It is shown only now: copy it before you leave.</label>
-      <input id="new-key" ref={input} readOnly value={value} />
-      <button type="button" class="small" onClick={() => void copy()}>
-        Copy
-      </button>
-      <span role="status">{state}</span>
-    </div>
-  );
-}
+import { ShownOnce } from './shown-once.tsx';
 
 /** Number of scopes of a key that opens everything. */
 const scopeCount = 5;
 
 function KeyItem({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }) {
+  const { may } = usePage();
   const { id, name, role, scopes } = row.record;
   const { created_at: created, last_used_at: used, expires_at: end } = row.record;
   return (
@@ -48,14 +25,18 @@ function KeyItem({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }
         created <Ago time={created} /> · last used {used === null ? 'never' : <Ago time={used} />} ·
         ends <Until time={end} />
       </span>
-      <AskingButton
-        verb="Revoke"
-        subject={name}
-        question={keys.endsSession(id) ? 'Revoke, and sign out?' : 'Revoke, with the keys it made?'}
-        action={row.action}
-        isAsking={row.isAsking}
-        onConfirm={() => void keys.revoke(row)}
-      />
+      {may('manage') && (
+        <AskingButton
+          verb="Revoke"
+          subject={name}
+          question={
+            keys.endsSession(id) ? 'Revoke, and sign out?' : 'Revoke, with the keys it made?'
+          }
+          action={row.action}
+          isAsking={row.isAsking}
+          onConfirm={() => void keys.revoke(row)}
+        />
+      )}
     </li>
   );
 }
@@ -70,6 +51,7 @@ type ScopeChoice = keyof typeof scopeChoices;
 const everything: ScopeChoice = 'All that you may do';
 
 export function KeysSection() {
+  const { may } = usePage();
   const keys = useMemo(() => new KeyList(), []);
   useEffect(() => void keys.open(), [keys]);
   const name = useSignal('');
@@ -81,6 +63,8 @@ export function KeysSection() {
   return (
     <SettingsForm
       id="keys"
+      scope="manage"
+      isAddition
       title="API keys"
       text="A program that has a key of yours may do what you may. A key that is made here ends with your session: when you sign out, and at its end. For a key that stays, ask the operators of this service."
       button="Make a key"
@@ -112,7 +96,14 @@ export function KeysSection() {
               ))}
             </ul>
           )}
-          {made.value !== undefined && <NewKey key={made.value} value={made.value} />}
+          {made.value !== undefined && (
+            <ShownOnce
+              key={made.value}
+              id="new-key"
+              label="Your new key. It is shown only now: copy it before you leave."
+              value={made.value}
+            />
+          )}
         </>
       }
     >
@@ -124,9 +115,11 @@ export function KeysSection() {
           value={opens}
           onInput={(event) => (opens.value = event.currentTarget.value as ScopeChoice)}
         >
-          {Object.keys(scopeChoices).map((choice) => (
-            <option key={choice}>{choice}</option>
-          ))}
+          {Object.entries(scopeChoices)
+            .filter(([, scopes]) => scopes?.every(may) ?? true)
+            .map(([choice]) => (
+              <option key={choice}>{choice}</option>
+            ))}
         </select>
       </span>
       <span class="field">

@@ -7,9 +7,11 @@ import type * as account from '../parts/account.tsx';
 import type * as changes from '../parts/changes.tsx';
 import type * as files from '../parts/files.tsx';
 import type * as find from '../parts/find.tsx';
+import type * as handover from '../parts/handover.tsx';
 import type * as timeline from '../parts/timeline.tsx';
 import type * as operate from '../parts/operate.tsx';
 import type * as sandboxes from '../parts/sandboxes.tsx';
+import type * as share from '../parts/share.tsx';
 import type * as search from '../parts/search.tsx';
 import type * as selection from '../parts/selection.tsx';
 import { RetryProblem, Skeleton } from './loading.tsx';
@@ -19,10 +21,12 @@ interface Parts {
   readonly changes: typeof changes;
   readonly files: typeof files;
   readonly find: typeof find;
+  readonly handover: typeof handover;
   readonly timeline: typeof timeline;
   readonly operate: typeof operate;
   readonly sandboxes: typeof sandboxes;
   readonly search: typeof search;
+  readonly share: typeof share;
   readonly selection: typeof selection;
 }
 

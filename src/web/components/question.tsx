@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Approval, ConversationRecord, WholeApproval } from '../wire.ts';
 import { InOrder, TextBlock } from './text-block.tsx';
 import { api, messageOf } from '../api.ts';
+import { usePage } from '../page-state.ts';
 import { outcomeOf, type Stored } from '../../sentences/sentences.ts';
 
 /** A user's answer to a question, until the record of the conversation shows it. */
@@ -90,6 +91,8 @@ const isRejection = (kind: string): boolean => kind.startsWith('reject');
 
 /** A question that the agent waits for. Nothing is answered automatically. */
 export function Question({ approval, questions, onAnswered }: QuestionProps) {
+  const page = usePage();
+  const lack = page.lackOf('manage');
   const isReady = useSignal(false);
   const reason = useSignal('');
   const given = questions.given.value?.id === approval.id ? questions.given.value : undefined;
@@ -106,7 +109,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
     return () => clearTimeout(timer);
   }, []);
   const option = ({ id, name, kind }: Approval['options'][number] | typeof rejection) => {
-    const isPossible = !isPending && (isRead || isRejection(kind));
+    const isPossible = page.may('manage') && !isPending && (isRead || isRejection(kind));
     return (
       <button
         key={id ?? ''}
@@ -161,24 +164,30 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
           </span>
         ))}
       </TextBlock>
-      {questions.isRead(approval) && !isSeen && (
+      {lack === undefined && questions.isRead(approval) && !isSeen && (
         <p class="quiet-text">Scroll to the end of the text to approve it.</p>
       )}
       {!approval.complete && <Whole {...{ approval, questions, reading }} />}
-      <label class="field">
-        <span>Why not (optional, with a rejection)</span>
-        <input
-          type="text"
-          maxLength={1024}
-          value={reason.value}
-          onInput={(event) => (reason.value = event.currentTarget.value)}
-        />
-      </label>
-      <div class="submit">
-        {!rejects && option(rejection)}
-        {[...once.filter(rejecting), ...once.filter((one) => !rejecting(one))].map(option)}
-        {always.length > 0 && <span class="always">{always.map(option)}</span>}
-      </div>
+      {lack === undefined ? (
+        <>
+          <label class="field">
+            <span>Why not (optional, with a rejection)</span>
+            <input
+              type="text"
+              maxLength={1024}
+              value={reason.value}
+              onInput={(event) => (reason.value = event.currentTarget.value)}
+            />
+          </label>
+          <div class="submit">
+            {!rejects && option(rejection)}
+            {[...once.filter(rejecting), ...once.filter((one) => !rejecting(one))].map(option)}
+            {always.length > 0 && <span class="always">{always.map(option)}</span>}
+          </div>
+        </>
+      ) : (
+        <p>{lack} Somebody else has to answer.</p>
+      )}
       {given?.problem !== undefined && (
         <p class="problem" role="alert">
           {given.problem}

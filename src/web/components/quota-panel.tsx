@@ -70,7 +70,7 @@ function Waiting({ waiting, paused }: Pick<QuotaRecord, 'waiting' | 'paused'>) {
 }
 
 export function QuotaPanel() {
-  const { store, now } = usePage();
+  const { store, now, may } = usePage();
   const quota = store.quota.value;
   const forecast = useComputed(() =>
     store.quota.value === undefined ? '' : forecastOf(store.quota.value, store.titleOf, now.value),
@@ -101,7 +101,7 @@ export function QuotaPanel() {
           text={`${amount(of, current)} of ${amount(of, limit)}`}
         />
       ))}
-      <p class="next-start">Next start: {forecast}</p>
+      {may('start') && <p class="next-start">Next start: {forecast}</p>}
     </section>
   );
 }

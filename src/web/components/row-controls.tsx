@@ -4,18 +4,24 @@ import { useEffect, useRef } from 'preact/hooks';
 import { remove, interrupt, pause, resume, rename } from '../actions.ts';
 import { titleOf } from '../../sentences/facts.ts';
 import { offersOf, type Offer } from '../offers.ts';
+import { usePage } from '../page-state.ts';
+import { Dialog } from './dialog.tsx';
 import { Icon } from './icon.tsx';
+import { Part } from './part-of-page.tsx';
+
+interface MenuItem {
+  readonly label: string;
+  readonly isDanger?: true;
+  readonly act: () => void;
+}
 
 interface RowMenuProps {
   readonly title: string;
-  /** Fills the start form with this conversation's request; undefined if the request is gone. */
-  readonly onAgain: (() => void) | undefined;
-  readonly onRename: () => void;
-  readonly onDelete: () => void;
+  readonly items: readonly MenuItem[];
 }
 
 /** A button that opens a menu. Escape or the loss of the focus closes the menu. */
-function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
+function RowMenu({ title, items }: RowMenuProps) {
   const isOpen = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
   const choose = (act: () => void) => () => {
@@ -48,17 +54,16 @@ function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
       </button>
       {isOpen.value && (
         <span class="menu-items">
-          {onAgain !== undefined && (
-            <button type="button" onClick={choose(onAgain)}>
-              Start another like it…
+          {items.map(({ label, isDanger = false, act }) => (
+            <button
+              key={label}
+              type="button"
+              class={isDanger ? 'danger' : ''}
+              onClick={choose(act)}
+            >
+              {label}
             </button>
-          )}
-          <button type="button" onClick={choose(onRename)}>
-            Rename
-          </button>
-          <button type="button" class="danger" onClick={choose(onDelete)}>
-            Delete…
-          </button>
+          ))}
         </span>
       )}
     </span>
@@ -67,12 +72,12 @@ function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
 
 interface RowActionsProps {
   readonly row: Row;
-  readonly onRename: () => void;
-  readonly onDelete: () => void;
+  readonly mode: Signal<RowMode>;
 }
 
 /** Buttons of a row. During an action, the first button stays in the page and keeps the focus. */
-function RowActions({ row, onRename, onDelete }: RowActionsProps) {
+function RowActions({ row, mode }: RowActionsProps) {
+  const { may } = usePage();
   const facts = row.current.value;
   const title = titleOf(facts);
   const action = row.action.value;
@@ -86,7 +91,21 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
     else if (name === 'answer') location.assign(`/c/${row.id}#question`);
     else startAgain();
   };
-  const [first, ...others] = offersOf(facts);
+  const [first, ...others] = offersOf(facts).filter(({ scope }) => may(scope));
+  const choose = (chosen: RowMode) => () => (mode.value = chosen);
+  const items: readonly MenuItem[] = [
+    ...(may('start') && facts.task !== undefined
+      ? [{ label: 'Start another like it…', act: startAgain }]
+      : []),
+    ...(may('manage')
+      ? [
+          { label: 'Rename', act: choose('rename') },
+          { label: 'Share…', act: choose('share') },
+          { label: 'Hand over…', act: choose('hand-over') },
+          { label: 'Delete…', isDanger: true as const, act: choose('delete') },
+        ]
+      : []),
+  ];
   const shown = pending === undefined ? [first, ...others] : [first];
   return (
     <span class="row-actions">
@@ -109,13 +128,8 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
       <span class={first === undefined ? 'pending' : 'unseen'} role="status">
         {pending}
       </span>
-      {facts.conversation !== undefined && (
-        <RowMenu
-          title={title}
-          onAgain={facts.task === undefined ? undefined : startAgain}
-          onRename={onRename}
-          onDelete={onDelete}
-        />
+      {facts.conversation !== undefined && items.length > 0 && (
+        <RowMenu title={title} items={items} />
       )}
     </span>
   );
@@ -145,8 +159,8 @@ function DeleteQuestion({ row, onEnd }: { readonly row: Row; readonly onEnd: () 
   );
 }
 
-/** The form that replaces the title (`rename`) or the buttons (`delete`), if any. */
-export type RowMode = 'rename' | 'delete' | undefined;
+/** The form that replaces the title (`rename`) or the buttons (`delete`), or an open dialog. */
+export type RowMode = 'rename' | 'delete' | 'share' | 'hand-over' | undefined;
 
 interface RowControlsProps {
   readonly row: Row;
@@ -158,11 +172,19 @@ export const RowControls = ({ row, mode, onEnd }: RowControlsProps) =>
   mode.value === 'delete' ? (
     <DeleteQuestion row={row} onEnd={onEnd} />
   ) : (
-    <RowActions
-      row={row}
-      onRename={() => (mode.value = 'rename')}
-      onDelete={() => (mode.value = 'delete')}
-    />
+    <>
+      <RowActions row={row} mode={mode} />
+      {mode.value === 'hand-over' && (
+        <Dialog title={`Hand over “${titleOf(row.current.value)}”`} onClose={onEnd}>
+          <Part name="handover">{({ HandOver }) => <HandOver row={row} />}</Part>
+        </Dialog>
+      )}
+      {mode.value === 'share' && (
+        <Dialog title={`Share “${titleOf(row.current.value)}”`} onClose={onEnd}>
+          <Part name="share">{({ Shares }) => <Shares row={row} />}</Part>
+        </Dialog>
+      )}
+    </>
   );
 
 interface RenameFormProps {

@@ -1,6 +1,7 @@
 import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { messageOf } from '../api.ts';
+import { usePage } from '../page-state.ts';
 
 interface FieldProps {
   readonly id: string;
@@ -38,6 +39,10 @@ interface SettingsFormProps {
   readonly title: string;
   readonly text: string;
   readonly button: string;
+  /** Scope without which the gateway refuses the form. */
+  readonly scope: 'manage' | 'secrets';
+  /** Whether the form only adds something: without the scope, the page does not show it. */
+  readonly isAddition?: true;
   /** Sends the fields. Rejects with an ApiError if the gateway refuses them. */
   readonly send: () => Promise<void>;
   /** Content between the title and the fields. */
@@ -46,12 +51,31 @@ interface SettingsFormProps {
 }
 
 export function SettingsForm(props: SettingsFormProps) {
-  const { id, title, text, button, send, before, children } = props;
+  const { id, title, text, scope, isAddition = false, before } = props;
+  const lack = usePage().lackOf(scope);
+  return (
+    <section class="panel" id={id} aria-labelledby={`${id}-title`}>
+      <h2 id={`${id}-title`}>{title}</h2>
+      <p class="quiet-text">{text}</p>
+      {before}
+      {(lack === undefined || !isAddition) && <Form {...props} lack={lack} />}
+      {lack !== undefined && <p class="quiet-text">{lack}</p>}
+    </section>
+  );
+}
+
+interface FormProps extends SettingsFormProps {
+  /** Why the form can only be read; undefined if the session may send it. */
+  readonly lack: string | undefined;
+}
+
+function Form({ button, scope, send, children, lack }: FormProps) {
+  const { may } = usePage();
   const state = useSignal<'sending' | 'saved' | { readonly problem: string } | undefined>(
     undefined,
   );
   const submit = async () => {
-    if (state.peek() === 'sending') return;
+    if (state.peek() === 'sending' || !may(scope)) return;
     state.value = 'sending';
     try {
       await send();
@@ -62,23 +86,22 @@ export function SettingsForm(props: SettingsFormProps) {
   };
   const { value } = state;
   return (
-    <section class="panel" id={id} aria-labelledby={`${id}-title`}>
-      <h2 id={`${id}-title`}>{title}</h2>
-      <p class="quiet-text">{text}</p>
-      {before}
-      <form
-        class="settings-form"
-        onInput={() => {
-          if (state.peek() !== 'sending') state.value = undefined;
-        }}
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit();
-        }}
-      >
-        <div class="fields">{children}</div>
+    <form
+      class="settings-form"
+      onInput={() => {
+        if (state.peek() !== 'sending') state.value = undefined;
+      }}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      <fieldset class="fields" disabled={lack !== undefined}>
+        {children}
+      </fieldset>
+      {lack === undefined && (
         <div class="submit">
-          <button type="submit" class="primary" aria-disabled={value === 'sending'}>
+          <button type="submit" class="primary" aria-disabled={value === 'sending' || !may(scope)}>
             {value === 'sending' ? 'Saving…' : button}
           </button>
           <span role="status">{value === 'saved' ? 'Saved.' : ''}</span>
@@ -88,7 +111,7 @@ export function SettingsForm(props: SettingsFormProps) {
             </p>
           )}
         </div>
-      </form>
-    </section>
+      )}
+    </form>
   );
 }

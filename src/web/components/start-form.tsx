@@ -205,8 +205,15 @@ export function StartForm() {
     page.isFormOpen.value = true;
     void draft.fillFrom(again).then(() => document.getElementById('message')?.focus());
   }, []);
+  const lack = page.lackOf('start');
+  if (lack !== undefined)
+    return (
+      <section class="panel" aria-label="Your rights">
+        <p class="quiet-text">{lack}</p>
+      </section>
+    );
   const send = async () => {
-    if (await draft.send()) page.isFormOpen.value = false;
+    if (page.may('start') && (await draft.send())) page.isFormOpen.value = false;
   };
   return (
     <form
@@ -265,7 +272,11 @@ export function StartForm() {
         </p>
       )}
       <div class="submit">
-        <button type="submit" class="primary" disabled={draft.isSending.value}>
+        <button
+          type="submit"
+          class="primary"
+          disabled={draft.isSending.value || !page.may('start')}
+        >
           {draft.isSending.value ? 'Starting…' : 'Start'}
         </button>
         <Forecast />

@@ -11,7 +11,7 @@ import type {
   Template,
   Waiter,
 } from '../wire.ts';
-import type { ComponentChildren } from 'preact';
+import { Fragment, type ComponentChildren } from 'preact';
 import { usePage } from '../page-state.ts';
 import { Icon, type IconName } from './icon.tsx';
 
@@ -51,6 +51,21 @@ export function Until({ time }: { readonly time: string | null }) {
     </time>
   );
 }
+
+/** Maximum characters of a part of a name that does not wrap within. */
+const maxUnbroken = 10;
+
+/** The name of an owner, which wraps after its signs rather than within its words. */
+export const OwnerName = ({ children }: { readonly children: string }) => (
+  <>
+    {children.split(/(?<=[^a-z0-9])/i).map((part, index) => (
+      <Fragment key={index}>
+        <span class={part.length <= maxUnbroken ? 'unbroken' : ''}>{part}</span>
+        <wbr />
+      </Fragment>
+    ))}
+  </>
+);
 
 interface ReasonProps {
   readonly reason: string | null;
@@ -144,7 +159,7 @@ interface TableProps {
 
 const waiterColumns: readonly Column<Waiter>[] = [
   { label: 'Place', cell: ({ position }) => position },
-  { label: 'Owner', cell: ({ owner }) => owner },
+  { label: 'Owner', cell: ({ owner }) => <OwnerName>{owner}</OwnerName> },
   { label: 'Reason', cell: ({ reason, message }) => <Reason reason={reason} message={message} /> },
   { label: 'Waits since', cell: ({ since }) => <Ago time={since} /> },
   {
@@ -166,7 +181,7 @@ export const QueueTable = ({ overview: { queue } }: TableProps) => (
 );
 
 const ownerColumns: readonly Column<OwnerUse>[] = [
-  { label: 'Owner', cell: ({ owner }) => owner },
+  { label: 'Owner', cell: ({ owner }) => <OwnerName>{owner}</OwnerName> },
   { label: 'Active', isNumber: true, cell: ({ active, limit }) => ofLimit(active, limit) },
   { label: 'Running', isNumber: true, cell: ({ running }) => running },
   { label: 'Starting', isNumber: true, cell: ({ starting }) => starting },
@@ -198,7 +213,10 @@ const quotaColumns: readonly Column<Quota>[] = [
   { label: 'Quota', cell: ({ name }) => name },
   {
     label: 'Of',
-    cell: ({ scope, owner }) => (scope === 'Namespace' ? 'all together' : (owner ?? 'each owner')),
+    cell: ({ scope, owner }) => {
+      if (scope === 'Namespace') return 'all together';
+      return owner === null ? 'each owner' : <OwnerName>{owner}</OwnerName>;
+    },
   },
   { label: 'Active, limit', cell: quotaUse },
   { label: 'Waiting', isNumber: true, cell: ({ waiting }) => waiting ?? '–' },

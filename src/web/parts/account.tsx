@@ -116,6 +116,7 @@ const hiddenOf = ({ server }: ServerRecord): string =>
 
 /** The owner's servers of the Model Context Protocol (MCP), and a form to add one. */
 function ServersSection({ own }: { readonly own: OwnSettings }) {
+  const { may } = usePage();
   const name = useSignal('');
   const url = useSignal('');
   const authorization = useSignal('');
@@ -123,6 +124,8 @@ function ServersSection({ own }: { readonly own: OwnSettings }) {
   return (
     <SettingsForm
       id="mcp-servers"
+      scope="manage"
+      isAddition
       title="MCP servers"
       text="Servers of the Model Context Protocol whose tools agents may use in new conversations."
       button={servers.some(({ record }) => record.name === name.value.trim()) ? 'Change' : 'Add'}
@@ -150,13 +153,15 @@ function ServersSection({ own }: { readonly own: OwnSettings }) {
                   {placeOf(entry.record)}
                   {hiddenOf(entry.record) !== '' && ` with ${hiddenOf(entry.record)}`}
                 </span>
-                <AskingButton
-                  verb="Delete"
-                  subject={entry.record.name}
-                  action={entry.action}
-                  isAsking={entry.isAsking}
-                  onConfirm={() => void own.deleteServer(entry)}
-                />
+                {may('manage') && (
+                  <AskingButton
+                    verb="Delete"
+                    subject={entry.record.name}
+                    action={entry.action}
+                    isAsking={entry.isAsking}
+                    onConfirm={() => void own.deleteServer(entry)}
+                  />
+                )}
               </li>
             ))}
           </ul>
@@ -184,6 +189,7 @@ function ServersSection({ own }: { readonly own: OwnSettings }) {
 
 /** The names of the secrets, and a form to add one. The page never shows stored values. */
 function SecretsSection({ own }: { readonly own: OwnSettings }) {
+  const { may } = usePage();
   const name = useSignal('');
   const value = useSignal('');
   const description = useSignal('');
@@ -192,6 +198,8 @@ function SecretsSection({ own }: { readonly own: OwnSettings }) {
   return (
     <SettingsForm
       id="secrets"
+      scope="secrets"
+      isAddition
       title="Secrets"
       text="An agent gets the value of a secret in the commands that name it. A value is never shown again."
       button={isKnown ? 'Replace the value' : 'Store'}
@@ -208,13 +216,15 @@ function SecretsSection({ own }: { readonly own: OwnSettings }) {
               <li key={entry.record.name}>
                 <code>{entry.record.name}</code>
                 <span class="quiet-text">{entry.record.description}</span>
-                <AskingButton
-                  verb="Delete"
-                  subject={entry.record.name}
-                  action={entry.action}
-                  isAsking={entry.isAsking}
-                  onConfirm={() => void own.deleteSecret(entry)}
-                />
+                {may('secrets') && (
+                  <AskingButton
+                    verb="Delete"
+                    subject={entry.record.name}
+                    action={entry.action}
+                    isAsking={entry.isAsking}
+                    onConfirm={() => void own.deleteSecret(entry)}
+                  />
+                )}
               </li>
             ))}
           </ul>
@@ -240,6 +250,7 @@ function CommitsSection({ own, settings }: PartProps) {
   return (
     <SettingsForm
       id="commits"
+      scope="manage"
       title="Commits"
       text="The author of the commits that agents make in new conversations. Without one, the image of the agent decides."
       button="Save"
@@ -267,10 +278,12 @@ function CommitsSection({ own, settings }: PartProps) {
 
 /** The model of new conversations that name no model. The field has only the owner's own choice. */
 function ModelSection({ own, settings }: PartProps) {
+  const { may } = usePage();
   const model = useSignal(settings.own_llm_model ?? '');
   return (
     <SettingsForm
       id="default-model"
+      scope="manage"
       title="Model"
       text="The model of new conversations that name none. Empty: the one of their template."
       button="Save"
@@ -285,7 +298,7 @@ function ModelSection({ own, settings }: PartProps) {
         value={model}
         placeholder={`The default, ${settings.default_llm_model ?? 'that of the agent'}`}
       />
-      {settings.own_llm_model !== null && (
+      {settings.own_llm_model !== null && may('manage') && (
         <button class="small" onClick={() => (model.value = '')}>
           Use the default
         </button>

@@ -4,6 +4,7 @@ import { messageOf, api } from '../api.ts';
 import { ChangedFiles } from '../changed-files.ts';
 import { repositoryOf, sandboxStatusOf, titleOf } from '../../sentences/facts.ts';
 import { lineDiffOf, type LineDiff, commenting, type Commented } from '../line-diff.ts';
+import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
 import type { GitChange, GitDiff } from '../wire.ts';
 import { coloursOf } from '../file-colours.ts';
@@ -224,6 +225,7 @@ interface FilesProps extends ChangesProps {
 }
 
 function Files({ row, folder, onMessage }: FilesProps) {
+  const { may } = usePage();
   const onComment = commenting(onMessage);
   const isSplit = useSignal(localStorage.getItem(splitKey) === 'true');
   const files = useMemo(() => new ChangedFiles(row.paths, folder), [row, folder]);
@@ -251,9 +253,9 @@ function Files({ row, folder, onMessage }: FilesProps) {
           )}
         </h2>
         <span class="row-actions">
-          {!row.paths.isShared &&
-            facts.conversation !== undefined &&
-            repositoryOf(facts) !== undefined && (
+          {facts.conversation !== undefined &&
+            repositoryOf(facts) !== undefined &&
+            may('manage') && (
               <PullRequestForm id={row.id} title={titleOf(facts)} onMessage={onMessage} />
             )}
           <button

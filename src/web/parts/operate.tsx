@@ -10,6 +10,7 @@ import {
   Ago,
   Until,
   DataTable,
+  OwnerName,
   type Column,
   CacheTable,
   LeaderTable,
@@ -100,7 +101,9 @@ class ServiceState {
 }
 
 function Revoke({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }) {
+  const { may } = usePage();
   const { id, name, user_id: owner } = row.record;
+  if (!may('manage')) return null;
   return (
     <AskingButton
       verb="Revoke"
@@ -123,7 +126,7 @@ const columnsOf = (keys: KeyList): readonly Column<KeyRow>[] => [
       </span>
     ),
   },
-  { label: 'Owner', cell: ({ record }) => record.user_id },
+  { label: 'Owner', cell: ({ record }) => <OwnerName>{record.user_id}</OwnerName> },
   { label: 'Role', cell: ({ record }) => record.role },
   { label: 'Created', cell: ({ record }) => <Ago time={record.created_at} /> },
   { label: 'Last used', cell: ({ record }) => <Ago time={record.last_used_at} /> },

@@ -47,7 +47,7 @@ const statusNames: Readonly<Record<SandboxRecord['status'], string>> = {
 
 /** The owner's sandboxes without a conversation, which count towards the quota too. */
 export function BareSandboxes() {
-  const { store, now } = usePage();
+  const { store, now, may } = usePage();
   return (
     <section class="panel bare-sandboxes" aria-labelledby="bare-sandboxes">
       <h2 id="bare-sandboxes">Sandboxes without a conversation</h2>
@@ -64,31 +64,33 @@ export function BareSandboxes() {
                 </time>
                 {detail !== null && <p class="quiet-text">{detail}</p>}
               </div>
-              <span class="row-actions">
-                {isActive && (
+              {may('manage') && (
+                <span class="row-actions">
+                  {isActive && (
+                    <Verb
+                      sandbox={sandbox}
+                      verb="Pause"
+                      progress="Pausing"
+                      request={(path) => api.post(`${path}/pause`, {})}
+                    />
+                  )}
+                  {status === 'PAUSED' && (
+                    <Verb
+                      sandbox={sandbox}
+                      verb="Resume"
+                      progress="Resuming"
+                      request={(path) => api.post(`${path}/resume`, {})}
+                    />
+                  )}
                   <Verb
                     sandbox={sandbox}
-                    verb="Pause"
-                    progress="Pausing"
-                    request={(path) => api.post(`${path}/pause`, {})}
+                    verb="Delete"
+                    progress="Deleting"
+                    question="Delete with its files?"
+                    request={api.delete}
                   />
-                )}
-                {status === 'PAUSED' && (
-                  <Verb
-                    sandbox={sandbox}
-                    verb="Resume"
-                    progress="Resuming"
-                    request={(path) => api.post(`${path}/resume`, {})}
-                  />
-                )}
-                <Verb
-                  sandbox={sandbox}
-                  verb="Delete"
-                  progress="Deleting"
-                  question="Delete with its files?"
-                  request={api.delete}
-                />
-              </span>
+                </span>
+              )}
             </li>
           );
         })}

@@ -74,6 +74,7 @@ export function SelectionBar() {
     if (action === undefined) return;
     selection.wanted.value = undefined;
     const fitting = fittingRows(action, page.selected.peek());
+    if (!page.may(manyActions[action].scope)) return;
     if (fitting.length === 0 || progress.peek() !== undefined) return;
     const isShownNow = new Set(page.lists.peek().flatMap((list) => list.rows));
     question.value = questionFor(action, fitting, page.store.rows.values(), (row) =>
@@ -154,7 +155,7 @@ function ActionButton({ action, shortcut }: ActionButtonProps) {
   const page = usePage();
   const all = page.selected.value.length;
   const count = useComputed(() => fittingRows(action, page.selected.value).length).value;
-  if (count === 0) return null;
+  if (count === 0 || !page.may(manyActions[action].scope)) return null;
   return (
     <button
       type="button"

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { anAccount } from '../../support/page-records.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 import type { Snapshot } from '../../../src/web/wire.ts';
 
@@ -171,6 +172,8 @@ const aSpec = {
 };
 
 function readsOf(path: string): unknown {
+  if (path === '/api/v1/handovers') return [];
+  if (path === '/api/v1/users/me') return anAccount();
   if (path.endsWith('/timeline')) return [];
   if (path.endsWith('/resources')) return { namespace: 'default', yaml: '' };
   if (path.endsWith('/sandbox-specs/search'))

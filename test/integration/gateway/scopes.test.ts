@@ -52,6 +52,11 @@ async function ask(route: (typeof routes)[number], key: string) {
   return { status: answer.status, text };
 }
 
+it('the account of a key has the scopes that the key opens', async () => {
+  const { json } = await gateway.get('/api/v1/users/me', { key: await aKey(['start', 'read']) });
+  expect(json).toMatchObject({ id: 'alice', scopes: ['start', 'read'] });
+});
+
 describe('the scope of an operation', () => {
   it.each(routes.map((route) => [route.operationId, route] as const))(
     'opens it alone, and no other scope does: %s',

@@ -8,7 +8,7 @@ describe(`from seed ${first} on, a handover keeps its promises`, () => {
   it.each([0, 1, 2, 3])(
     'between crashes, lost requests and late writes, part %i',
     async (part) => {
-      for (const seed of seedsOf(first + part * 50, 50)) await runHandovers(seed);
+      for (const seed of seedsOf(first + part * 100, 100)) await runHandovers(seed);
     },
     timeoutMs,
   );

@@ -86,7 +86,8 @@ export class Network {
           } else {
             await execute().then(
               (value) => answer(() => resolve(value)),
-              (error: unknown) => answer(() => reject(error)),
+              (error: unknown) =>
+                answer(() => reject(error instanceof Error ? error : new Error(String(error)))),
             );
           }
         };

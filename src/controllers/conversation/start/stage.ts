@@ -21,6 +21,7 @@ export const StartErrorCode = {
   modelNotConfigured: 'ModelNotConfigured',
   modelNotAllowed: 'ModelNotAllowed',
   agentRefused: 'AgentRefused',
+  agentAnswerInvalid: 'AgentAnswerInvalid',
   stepDeadlineExceeded: 'StepDeadlineExceeded',
 } as const;
 

@@ -12,13 +12,14 @@ import { createConversation, type CreateConversationOptions } from './create-con
 import { prepareWorkspace, type PrepareWorkspaceOptions } from './prepare-workspace.ts';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import {
+  StartErrorCode,
   StartFailure,
   type AgentStage,
   type Stage,
   type StageResult,
   type StartScope,
 } from './stage.ts';
-import { agentRetryMs, withFailure } from './start-status.ts';
+import { agentRetryMs, withDelay, withFailure } from './start-status.ts';
 
 export interface StartOptions
   extends ChooseSandboxOptions, PrepareWorkspaceOptions, CreateConversationOptions {
@@ -87,6 +88,12 @@ export class Start {
         error,
       });
       this.#recordFailure(scope, error);
+      // No state of the sandbox explains an agent that answers, but not as the protocol says.
+      if (error.code === 'malformed')
+        scope.status = withDelay(scope.status, {
+          code: StartErrorCode.agentAnswerInvalid,
+          message: `The agent is asked again, because its answer can not be used: ${error.message}`,
+        });
       return agentRetryMs(clock.monotonic() - beganAt);
     }
   }

@@ -99,7 +99,9 @@ export const serviceExamples: Examples = {
   getSandboxSecret: { answers: { 200: 'the value' } },
   searchSandboxSpecs: { answers: { 200: pageOf(spec) } },
   getSandboxSpecs: { answers: { 200: [spec, null] } },
-  getUser: { answers: { 200: { id: owner, email: null, name: null, role: 'user' } } },
+  getUser: {
+    answers: { 200: { id: owner, email: null, name: null, role: 'user', scopes: key.scopes } },
+  },
   getCurrentKey: {
     answers: {
       200: { id: key.id, name: key.name, user_id: owner, auth_type: 'bearer', scopes: key.scopes },
