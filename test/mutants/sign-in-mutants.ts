@@ -149,6 +149,20 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'linesAtOnce: Infinity',
     name: 'bounds the lines of a flood',
   },
+  'each opening of a share has a line in the audit': {
+    file: 'src/gateway/sharing/open-shares.ts',
+    test: 'test/integration/gateway/sharing.test.ts',
+    from: 'linesAtOnce: 1',
+    to: 'linesAtOnce: Infinity',
+    name: 'writes who opened it to the audit log',
+  },
+  'the end of a handover is not in the audit': {
+    file: 'src/controllers/handover/reconcile.ts',
+    test: 'test/integration/handover.test.ts',
+    from: "audit('HandoverDone', line);",
+    to: '',
+    name: 'moves a conversation with its sandbox',
+  },
   'the refusals of the last minute are not in the audit': {
     file: 'src/gateway/gateway.ts',
     ...audit,

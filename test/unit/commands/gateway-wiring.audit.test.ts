@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { auditOf } from '../../../src/commands/gateway-wiring.ts';
+import { auditLogOf } from '../../../src/commands/process.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -14,6 +15,10 @@ const auditAt = (path: string) =>
     clock: new VirtualClock(),
     metrics: createMetrics(),
   });
+
+it.each(['error', 'info'] as const)('the audit log is in the log at the level %s', (LOG_LEVEL) => {
+  expect(auditLogOf({ LOG_LEVEL }).enabled('info')).toBe(true);
+});
 
 describe('the audit log of AUDIT_FILE', () => {
   it('is in that file at every level of the log', () => {
