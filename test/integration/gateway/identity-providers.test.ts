@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts';
 import type { IssuerSettings } from '../../../src/gateway/sign-in/identity.ts';
 import { SignInBrowser, type Visit } from '../../support/gateway/sign-in-browser.ts';
 import type { AuditKind } from '../../../src/observability/audit.ts';
-import { apiKeys } from '../../../src/resources/api-key.ts';
+import { apiKeyScopes, apiKeys } from '../../../src/resources/api-key.ts';
 import { namespace, TestGateway } from '../../support/gateway/test-gateway.ts';
 import { TestIssuer, type Person } from '../../support/gateway/test-issuer.ts';
 
@@ -103,7 +103,13 @@ describe('a person who signs in at an identity provider', () => {
     expect([page.status, page.url.pathname]).toEqual([200, '/docs']);
     expect(await me(browser)).toEqual({
       status: 200,
-      json: { id: 'company:alice', email: null, name: 'Alice', role: 'user' },
+      json: {
+        id: 'company:alice',
+        email: null,
+        name: 'Alice',
+        role: 'user',
+        scopes: [...apiKeyScopes],
+      },
     });
   });
 
