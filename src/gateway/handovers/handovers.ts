@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Logger } from '@conversation-operator/base/logger';
 import { isoTime } from '@conversation-operator/base/clock';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
+import type { Audit } from '../../observability/audit.ts';
 import {
   handovers,
   isFinished,
@@ -15,7 +15,13 @@ import { notFound, unavailable } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { conversationParams } from '../http/fields.ts';
-import { changeableConversation, endpoints, type Call, type Route } from '../http/route.ts';
+import {
+  callerOf,
+  changeableConversation,
+  endpoints,
+  type Call,
+  type Route,
+} from '../http/route.ts';
 import { capProblems, type StorageCaps } from '../lookup/storage-caps.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 import { handoverList, handoverSchema, presentHandover, visibleTo } from './present.ts';
@@ -30,7 +36,7 @@ export const handoverRequestSchema = z.strictObject({
 const params = z.object({ id: z.string().max(253) });
 
 export interface HandoverNeeds extends OfferNeeds {
-  readonly audit: Logger;
+  readonly audit: Audit;
   readonly caps: StorageCaps;
 }
 
@@ -53,7 +59,7 @@ export const handoverRoutes = (needs: HandoverNeeds): readonly Route[] => [
       const conversation = await changeableConversation(needs.lookup, call);
       refuseUnmovable(needs.lookup, conversation, await needs.lookup.sandboxOf(conversation));
       const handover = await offer(needs, conversation, to);
-      record(needs, call, 'HandoverOffered', handover);
+      needs.audit('HandoverOffered', { ...callerOf(call), ...auditedAs(handover), to });
       return { status: 202, json: presentHandover(handover, owner, needs.lookup) };
     },
   }),
@@ -182,7 +188,11 @@ async function answer(
   ).catch((error: unknown) => {
     throw mayBeExecuted(error) ? unavailable(undefined, error) : error;
   });
-  if (isNew) record(needs, call, 'HandoverAnswered', written, { answer: value });
+  if (isNew) {
+    const { from, to } = written.spec;
+    const line = { ...callerOf(call), ...auditedAs(written), from, to, answer: value };
+    needs.audit('HandoverAnswered', line);
+  }
   await feeds.handovers.settled(name, (seen) => seen?.spec.answer !== undefined);
   return written;
 }
@@ -198,23 +208,8 @@ function refuseAnswered(handover: Handover, nowMs: number): void {
     );
 }
 
-/** One line of the audit log for each change of an offer. */
-function record(
-  { audit }: HandoverNeeds,
-  { owner, principal, response }: Pick<AnswerCall, 'owner' | 'principal' | 'response'>,
-  kind: 'HandoverOffered' | 'HandoverAnswered',
-  { metadata, spec }: Handover,
-  more: object = {},
-): void {
-  audit.info(kind, {
-    requestId: response.locals.requestId,
-    owner,
-    key: principal.keyName,
-    client: response.locals.client,
-    handover: metadata.name,
-    conversation: spec.conversation.name,
-    from: spec.from,
-    to: spec.to,
-    ...more,
-  });
-}
+/** A handover in the audit log. */
+const auditedAs = ({ metadata, spec }: Handover) => ({
+  handover: metadata.name,
+  conversation: spec.conversation.name,
+});

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import type { Clock } from '@conversation-operator/base/clock';
 import { compact } from '@conversation-operator/base/compact';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
+import type { Audit } from '../../observability/audit.ts';
 import { conversations } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
@@ -23,7 +22,13 @@ import { notFound } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { conversationParams, optional, time } from '../http/fields.ts';
-import { changeableConversation, endpoints, ownConversation, type Route } from '../http/route.ts';
+import {
+  callerOf,
+  changeableConversation,
+  endpoints,
+  ownConversation,
+  type Route,
+} from '../http/route.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { nullableText, timestampSchema, wireTime } from '../presenters/schemas.ts';
@@ -88,10 +93,9 @@ interface ShareNeeds {
   readonly namespace: string;
   readonly clock: Clock;
   readonly random: RandomBytes;
-  readonly audit: Logger;
+  readonly audit: Audit;
   readonly lookup: ResourceLookup;
   readonly ring: Pick<KeyRing, 'keyNamed'>;
-  readonly proxies: Pick<TrustedProxies, 'clientAddress'>;
   readonly publicUrl: () => string;
   readonly maxKeyLifetimeMs: number | undefined;
   /** Groups that the settings of the identity providers know. */
@@ -149,7 +153,12 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
         }),
       });
       call.about(targetOf(share));
-      record(needs, 'ShareCreated', { share, principal, response: call.response });
+      needs.audit('ShareCreated', {
+        ...callerOf({ principal, response: call.response }),
+        ...auditedAs(share),
+        with: share.spec.subject,
+        expires: expirationTime,
+      });
       return { status: 201, json: { ...present(share), url: urlOf(needs, token) } };
     },
   }),
@@ -164,7 +173,8 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
       if (share?.spec.owner !== call.owner || !isOf(share, conversation)) throw notFound('share');
       call.about(targetOf(share));
       await deleteOne(needs.client, shares, share, { settled: () => Promise.resolve(undefined) });
-      record(needs, 'ShareRevoked', { share, principal, response: call.response });
+      const caller = callerOf({ principal, response: call.response });
+      needs.audit('ShareRevoked', { ...caller, ...auditedAs(share) });
       call.response.status(204).end();
       return 'sent' as const;
     },
@@ -173,6 +183,12 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
 
 const targetOf = ({ metadata, spec }: Share): string =>
   `share/${metadata.name} of conversation/${spec.conversation.name}`;
+
+/** A share in the audit log. */
+const auditedAs = ({ metadata, spec }: Share) => ({
+  share: metadata.name,
+  conversation: spec.conversation.name,
+});
 
 const urlOf = ({ publicUrl }: ShareNeeds, token: string): string =>
   `${publicUrl()}/shared/${token}`;
@@ -265,30 +281,4 @@ function issuerOf(
 ): ShareSpec['issuedBy'] {
   const key = ring.keyNamed(name, uid);
   return key?.spec.signIn === undefined ? { name, uid } : key.spec.issuedBy;
-}
-
-function record(
-  { audit, proxies }: Pick<ShareNeeds, 'audit' | 'proxies'>,
-  message: 'ShareCreated' | 'ShareRevoked',
-  {
-    share: { metadata, spec },
-    principal,
-    response,
-  }: {
-    readonly share: Share;
-    readonly principal: Principal;
-    readonly response: Parameters<Route['handle']>[0]['response'];
-  },
-): void {
-  audit.info(message, {
-    requestId: response.locals.requestId,
-    share: metadata.name,
-    conversation: spec.conversation.name,
-    owner: spec.owner,
-    subject: spec.subject.kind,
-    name: spec.subject.name,
-    expirationTime: spec.expirationTime,
-    key: principal.keyName,
-    client: proxies.clientAddress(response.req),
-  });
 }

@@ -430,15 +430,23 @@ describe('a shared conversation', () => {
     await open(token, { authorization: `Bearer ${gateway.bob}` });
     await read(token);
     expect(audit('ShareCreated')).toMatchObject([
-      { fields: { share: name, conversation: id, owner: 'alice', subject: 'User', name: 'bob' } },
+      {
+        fields: {
+          share: name,
+          conversation: id,
+          owner: 'alice',
+          with: { kind: 'User', name: 'bob' },
+        },
+      },
     ]);
     expect(audit('ShareOpened')).toMatchObject([
       {
         fields: {
           share: name,
           conversation: id,
-          owner: 'alice',
-          reader: 'bob',
+          sharedBy: 'alice',
+          owner: 'bob',
+          key: expect.any(String) as string,
           client: '127.0.0.1',
         },
       },
@@ -448,6 +456,21 @@ describe('a shared conversation', () => {
     await gateway.gateway.close();
     expect(audit('ShareOpened')).toMatchObject([{}, { fields: { repeats: 1 } }]);
     expect(JSON.stringify(gateway.log)).not.toContain(token);
+  });
+
+  it('writes that nobody knows who opened a link, and from where', async () => {
+    const { id: name, token } = await share();
+    await read(token);
+    expect(audit('ShareOpened').map(({ fields }) => fields)).toEqual([
+      {
+        component: 'audit',
+        requestId: expect.any(String) as string,
+        client: '127.0.0.1',
+        share: name,
+        conversation: id,
+        sharedBy: 'alice',
+      },
+    ]);
   });
 
   describe('on two replicas', () => {

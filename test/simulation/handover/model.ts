@@ -18,6 +18,7 @@ import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { handovers, phaseOf, type Handover } from '../../../src/resources/handover.ts';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { checkedAudit } from '../../support/checked-audit.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Random } from '../random.ts';
 import { Network } from './plane-client.ts';
@@ -225,6 +226,7 @@ class Model {
       client,
       clock: this.#clock,
       logger: silentLogger,
+      audit: checkedAudit(silentLogger),
       stores: {
         conversations: {
           byIndex: (index: string, key: string) =>
