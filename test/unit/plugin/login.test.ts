@@ -9,7 +9,10 @@ it.each([
   ['verification_uri_complete', 'vscode://file/etc/passwd'],
 ])('does not open a %s that is no page of the web: %s', async (field, address) => {
   const answer = {
-    ...{ device_code: 'd', user_code: 'u', expires_in: 0, interval: 0 },
+    device_code: 'd',
+    user_code: 'u',
+    expires_in: 0,
+    interval: 0,
     verification_uri: 'https://agents.example.com/device',
     [field]: address,
   };
