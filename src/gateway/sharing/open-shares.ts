@@ -18,10 +18,7 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { OpenedShare } from './shared-record.ts';
 import { principalIfAny, type ReaderNeeds } from '../stages/authenticate.ts';
 
-/**
- * Maximum age of a read of a Share. Together with the wait of a read for its permit
- * (`sharedReads`), this age bounds how long a revoked share opens.
- */
+/** Maximum age of a read of a Share, which bounds how long a revoked share opens. */
 const confirmedMs = 2_000;
 /** Maximum tokens in memory; the API server is asked again about a forgotten one. */
 const maxTokens = 2_000;
@@ -112,7 +109,7 @@ export class OpenShares {
 
   /** Throws 404 unless the token opens a share for the request, 429 above a rate, and 503. */
   async open(token: string, response: Response): Promise<OpenedShare> {
-    const { proxies, lookup, isSynced } = this.#needs;
+    const { proxies, isSynced } = this.#needs;
     const { req: request, locals } = response;
     if (!isSynced()) throw unavailable();
     const client = proxies.clientAddress(request);
@@ -122,13 +119,22 @@ export class OpenShares {
     takeFrom(this.#shareRates, share.metadata.uid);
     const reader = await this.#readerOf(share, response);
     if (!isFor(share.spec, reader)) throw this.#refused(client);
-    const { owner, conversation: shared } = share.spec;
-    const conversation = await lookup.conversation(owner, shared.name);
-    if (conversation?.metadata.uid !== shared.uid || conversation.spec.owner !== owner)
-      throw this.#refused(client);
+    const conversation = await this.#conversationOf(share);
+    if (conversation === undefined) throw this.#refused(client);
     const opening = { requestId: locals.requestId, share, reader, client };
     this.#lines.record(JSON.stringify([share.metadata.uid, reader?.keyName, client]), opening);
     return { share, conversation };
+  }
+
+  /**
+   * Throws 404 where the share has ended in the meantime, such as while its read waited for an
+   * agent, which may answer as late as it likes.
+   */
+  async confirm(token: string, { share }: OpenedShare, { req: request }: Response): Promise<void> {
+    const current = await this.#shareOf(token, this.#needs.proxies.clientAddress(request));
+    const isSame = current?.metadata.uid === share.metadata.uid;
+    if (!isSame || (await this.#conversationOf(share)) === undefined)
+      throw notFound('shared conversation');
   }
 
   /** Writes the audit lines of the openings that have none yet. */
@@ -141,6 +147,14 @@ export class OpenShares {
     return subject.kind === 'Link'
       ? this.#needs.sessions.principalOf(response.req)
       : principalIfAny(this.#needs, response.req, response);
+  }
+
+  /** The conversation of a share, if it still has the owner who has shared it. */
+  async #conversationOf({ spec: { owner, conversation: shared } }: Share) {
+    const conversation = await this.#needs.lookup.conversation(owner, shared.name);
+    if (conversation?.metadata.uid !== shared.uid || conversation.spec.owner !== owner)
+      return undefined;
+    return conversation;
   }
 
   /** The share of a token, if it is valid. */
