@@ -20,6 +20,12 @@ export const shareMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'known.isFound',
     name: 'is refused within 5 seconds of its revocation on each',
   },
+  'a read of a share that an agent answers late outlives the share': {
+    ...reads,
+    from: 'await currentOwner.run(anyReader, () => openShares.confirm(token, opened, response));',
+    to: '',
+    name: 'shows nothing that an agent answers after the share has ended',
+  },
   'a share opens without the API server': {
     ...open,
     from: 'const share = found(kube.get(shares, namespace, shareNameOf(sha256)));',

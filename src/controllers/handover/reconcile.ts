@@ -166,7 +166,7 @@ export class HandoverReconciler {
           'status',
         );
       case 'move-conversation':
-        return this.#patchConversation(conversation, movedTo(to), signal);
+        return this.#patchConversation(conversation, movedTo(to, conversation), signal);
       case 'unlock-sandbox':
         return this.#patchSandbox(sandbox, { handover: null }, signal);
       case 'unlock-conversation':
@@ -370,10 +370,20 @@ function madeForOf(sandbox: Sandbox) {
   return reference && { metadata: { namespace, name: reference.name, uid: reference.uid } };
 }
 
-/** The secrets of the start were the old owner's, and so were answers that no agent has had. */
-const movedTo = (owner: string) => ({
+/**
+ * The secrets of the start were the old owner's, and so were messages and answers that no agent has
+ * had: the agent would work for them with the secrets of the new owner, who has not read them.
+ */
+const movedTo = (owner: string, conversation: CachedConversation | undefined) => ({
   metadata: { annotations: { [secretsMacAnnotation]: null } },
-  spec: { owner, secrets: null, approvals: null, handover: null },
+  spec: {
+    owner,
+    handovers: (conversation?.spec.handovers ?? 0) + 1,
+    secrets: null,
+    messages: null,
+    approvals: null,
+    handover: null,
+  },
 });
 
 const lockRequest = ({ metadata, spec }: CachedConversation | Sandbox): readonly Request[] =>

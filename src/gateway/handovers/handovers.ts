@@ -23,8 +23,15 @@ import {
   type Route,
 } from '../http/route.ts';
 import { capProblems, type StorageCaps } from '../lookup/storage-caps.ts';
+import { mapLimited } from '../lookup/resource-lookup.ts';
 import { writeOnStored } from '../lookup/stored.ts';
-import { handoverList, handoverSchema, presentHandover, visibleTo } from './present.ts';
+import {
+  handoverList,
+  handoverSchema,
+  presentHandover,
+  visibleTo,
+  type PresentNeeds,
+} from './present.ts';
 import { offer, ofParty, refuseUnmovable, type OfferNeeds } from './offer.ts';
 
 const base = '/api/v1/handovers';
@@ -35,7 +42,7 @@ export const handoverRequestSchema = z.strictObject({
 });
 const params = z.object({ id: z.string().max(253) });
 
-export interface HandoverNeeds extends OfferNeeds {
+export interface HandoverNeeds extends OfferNeeds, Pick<PresentNeeds, 'startTexts'> {
   readonly audit: Audit;
   readonly caps: StorageCaps;
 }
@@ -60,16 +67,16 @@ export const handoverRoutes = (needs: HandoverNeeds): readonly Route[] => [
       refuseUnmovable(needs.lookup, conversation, await needs.lookup.sandboxOf(conversation));
       const handover = await offer(needs, conversation, to);
       needs.audit('HandoverOffered', { ...callerOf(call), ...auditedAs(handover), to });
-      return { status: 202, json: presentHandover(handover, owner, needs.lookup) };
+      return { status: 202, json: await presentHandover(handover, owner, needs) };
     },
   }),
   get(base, 'listHandovers', {
     summary: 'Offers from you and to you, the newest first; ended ones for a day',
     responses: { 200: handoverList },
-    handle: ({ owner }) => ({
-      json: ofParty(needs, owner)
-        .toSorted(newestFirst)
-        .map((handover) => presentHandover(handover, owner, needs.lookup)),
+    handle: async ({ owner }) => ({
+      json: await mapLimited(ofParty(needs, owner).toSorted(newestFirst), (handover) =>
+        presentHandover(handover, owner, needs),
+      ),
     }),
   }),
   post(`${base}/{id}/accept`, 'acceptHandover', {
@@ -120,7 +127,7 @@ export const handoverRoutes = (needs: HandoverNeeds): readonly Route[] => [
     handle: async (call) => {
       const handover = await offeredTo(needs, call, 'to');
       const answered = await answer(needs, call, handover, 'Refused');
-      return { json: presentHandover(answered, call.owner, needs.lookup) };
+      return { json: await presentHandover(answered, call.owner, needs) };
     },
   }),
   remove(`${base}/{id}`, 'withdrawHandover', {
@@ -131,14 +138,14 @@ export const handoverRoutes = (needs: HandoverNeeds): readonly Route[] => [
     handle: async (call) => {
       const handover = await offeredTo(needs, call, 'from');
       const answered = await answer(needs, call, handover, 'Withdrawn');
-      return { json: presentHandover(answered, call.owner, needs.lookup) };
+      return { json: await presentHandover(answered, call.owner, needs) };
     },
   }),
 ];
 
-const accepted = ({ lookup }: HandoverNeeds, { owner }: AnswerCall, handover: Handover) => ({
+const accepted = async (needs: HandoverNeeds, { owner }: AnswerCall, handover: Handover) => ({
   status: 202,
-  json: presentHandover(handover, owner, lookup),
+  json: await presentHandover(handover, owner, needs),
 });
 
 const newestFirst = (one: Handover, other: Handover): number =>

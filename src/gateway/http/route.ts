@@ -273,6 +273,12 @@ function staying<T extends { readonly spec: { readonly handover?: unknown } }>(o
 export const changeableConversation = async (lookup: ResourceLookup, call: OwnCall) =>
   staying(await ownConversation(lookup, call));
 
-/** Like `ownSandbox`, for a request that changes the sandbox. */
-export const changeableSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
-  staying(await ownSandbox(lookup, call));
+/**
+ * Like `ownSandbox`, for a request that changes the sandbox. The lock of its conversation counts
+ * too: writes of the old owner would otherwise keep the operator from locking the sandbox.
+ */
+export const changeableSandbox = async (lookup: ResourceLookup, call: OwnCall) => {
+  const sandbox = staying(await ownSandbox(lookup, call));
+  lookup.conversationsNaming(sandbox.metadata.name).forEach(staying);
+  return sandbox;
+};

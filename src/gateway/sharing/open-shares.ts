@@ -7,7 +7,13 @@ import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limit
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
-import { shareNameOf, shares, type Share, type ShareSpec } from '../../resources/share.ts';
+import {
+  isShareOf,
+  shareNameOf,
+  shares,
+  type Share,
+  type ShareSpec,
+} from '../../resources/share.ts';
 import type { Audit, AuditLine } from '../../observability/audit.ts';
 import { Repeats } from '../audit/repeats.ts';
 import { holderOf, type Principal } from '../auth/key-ring.ts';
@@ -19,10 +25,7 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { OpenedShare } from './shared-record.ts';
 import { principalIfAny, type ReaderNeeds } from '../stages/authenticate.ts';
 
-/**
- * Maximum age of a read of a Share. Together with the wait of a read for its permit
- * (`sharedReads`), this age bounds how long a revoked share opens.
- */
+/** Maximum age of a read of a Share, which bounds how long a revoked share opens. */
 const confirmedMs = 2_000;
 /** Maximum tokens in memory; the API server is asked again about a forgotten one. */
 const maxTokens = 2_000;
@@ -97,7 +100,7 @@ export class OpenShares {
 
   /** Throws 404 unless the token opens a share for the request, 429 above a rate, and 503. */
   async open(token: string, response: Response): Promise<OpenedShare> {
-    const { lookup, isSynced } = this.#needs;
+    const { isSynced } = this.#needs;
     if (!isSynced()) throw unavailable();
     const origin = originOf(response);
     const { client } = origin;
@@ -107,18 +110,27 @@ export class OpenShares {
     takeFrom(this.#shareRates, share.metadata.uid);
     const reader = await this.#readerOf(share, response);
     if (!isFor(share.spec, reader)) throw this.#refused(client);
-    const { owner, conversation: shared } = share.spec;
-    const conversation = await lookup.conversation(owner, shared.name);
-    if (conversation?.metadata.uid !== shared.uid || conversation.spec.owner !== owner)
-      throw this.#refused(client);
+    const conversation = await this.#conversationOf(share);
+    if (conversation === undefined) throw this.#refused(client);
     this.#openings.record(JSON.stringify([share.metadata.uid, reader?.keyName, client]), {
       ...origin,
       ...(reader && holderOf(reader)),
       share: share.metadata.name,
-      conversation: shared.name,
-      sharedBy: owner,
+      conversation: share.spec.conversation.name,
+      sharedBy: share.spec.owner,
     });
     return { share, conversation };
+  }
+
+  /**
+   * Throws 404 where the share has ended in the meantime, such as while its read waited for an
+   * agent, which may answer as late as it likes.
+   */
+  async confirm(token: string, { share }: OpenedShare, response: Response): Promise<void> {
+    const current = await this.#shareOf(token, originOf(response).client);
+    const isSame = current?.metadata.uid === share.metadata.uid;
+    if (!isSame || (await this.#conversationOf(share)) === undefined)
+      throw notFound('shared conversation');
   }
 
   /** Writes the audit lines of the openings that have none yet. */
@@ -131,6 +143,13 @@ export class OpenShares {
     return subject.kind === 'Link'
       ? this.#needs.sessions.principalOf(response.req)
       : principalIfAny(this.#needs, response.req, response);
+  }
+
+  /** The conversation of a share, unless it has changed its owner since. */
+  async #conversationOf(share: Share) {
+    const { owner, conversation: shared } = share.spec;
+    const conversation = await this.#needs.lookup.conversation(owner, shared.name);
+    return conversation !== undefined && isShareOf(share, conversation) ? conversation : undefined;
   }
 
   /** The share of a token, if it is valid. */

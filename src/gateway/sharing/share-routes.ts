@@ -10,6 +10,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { apiVersion } from '../../resources/group.ts';
 import { ownerName } from '../../resources/schema.ts';
 import {
+  isShareOf,
   maxGroupLength,
   shareNameOf,
   shares,
@@ -114,7 +115,7 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
     handle: async (call) => {
       const conversation = await ownConversation(needs.lookup, call);
       const known = await sharesOf(needs, call.owner);
-      return { json: known.filter((share) => isOf(share, conversation)).map(present) };
+      return { json: known.filter((share) => isShareOf(share, conversation)).map(present) };
     },
   }),
   post(base, 'createShare', {
@@ -125,11 +126,11 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
     responses: { 201: createdShareSchema },
     problems: ['not-found', 'wrong-state', 'too-many-shares'],
     handle: async ({ principal, body, ...call }) => {
-      const { client, namespace, random, clock } = needs;
+      const { client, namespace, random } = needs;
       refuseUnknownGroup(needs.groups, body);
       const expirationTime = expiryOf(body, needs);
       const conversation = await changeableConversation(needs.lookup, call);
-      refuseTooMany(await sharesOf(needs, call.owner), conversation, clock);
+      refuseTooMany(await sharesOf(needs, call.owner), conversation, needs);
       const token = generateKey(random, 'cs_');
       const sha256 = hashKey(token);
       const { name, uid } = conversation.metadata;
@@ -144,7 +145,7 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
         },
         spec: compact({
           owner: call.owner,
-          conversation: { name, uid },
+          conversation: compact({ name, uid, handovers: conversation.spec.handovers }),
           subject: compact({ kind: storedKinds[body.subject.kind], name: body.subject.name }),
           sha256,
           expirationTime,
@@ -170,7 +171,8 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
     handle: async ({ principal, params, ...call }) => {
       const conversation = await ownConversation(needs.lookup, { ...call, params });
       const share = await shareNamed(needs, params.share_id);
-      if (share?.spec.owner !== call.owner || !isOf(share, conversation)) throw notFound('share');
+      if (share?.spec.owner !== call.owner || !isShareOf(share, conversation))
+        throw notFound('share');
       call.about(targetOf(share));
       await deleteOne(needs.client, shares, share, { settled: () => Promise.resolve(undefined) });
       const caller = callerOf({ principal, response: call.response });
@@ -192,9 +194,6 @@ const auditedAs = ({ metadata, spec }: Share) => ({
 
 const urlOf = ({ publicUrl }: ShareNeeds, token: string): string =>
   `${publicUrl()}/shared/${token}`;
-
-const isOf = ({ spec }: Share, { metadata }: CachedConversation): boolean =>
-  spec.conversation.name === metadata.name && spec.conversation.uid === metadata.uid;
 
 /** The shares of an owner, oldest first, from the API server: another replica may have written. */
 async function sharesOf(
@@ -225,12 +224,18 @@ async function shareNamed(
 function refuseTooMany(
   known: readonly Share[],
   conversation: CachedConversation,
-  clock: Pick<Clock, 'now'>,
+  { clock, lookup }: Pick<ShareNeeds, 'clock' | 'lookup'>,
 ): void {
-  const open = known.filter(({ spec: { expirationTime } }) =>
-    expirationTime === undefined ? true : Date.parse(expirationTime) > clock.now(),
-  );
-  const ofConversation = open.filter((share) => isOf(share, conversation));
+  const open = known.filter((share) => {
+    const { expirationTime, conversation: shared } = share.spec;
+    // The owner can not revoke shares of a conversation that another owner has now.
+    const current = lookup.cachedConversation(shared.name);
+    return (
+      (current === undefined || isShareOf(share, current)) &&
+      (expirationTime === undefined || Date.parse(expirationTime) > clock.now())
+    );
+  });
+  const ofConversation = open.filter((share) => isShareOf(share, conversation));
   const refusal = (what: string, limit: number, current: number) =>
     new ProblemError(
       'too-many-shares',
@@ -273,12 +278,13 @@ function expiryOf(
 
 /**
  * The key on which a share depends, so that a stolen key opens nothing once it is revoked: the API
- * key of the request, or the one that has opened its session. A person who signs out keeps shares.
+ * key of the request, or the one that has opened its session. A person who signs out keeps shares;
+ * those of a service account end with its hourly key.
  */
 function issuerOf(
   ring: ShareNeeds['ring'],
   { keyName: name, keyUid: uid }: Principal,
 ): ShareSpec['issuedBy'] {
   const key = ring.keyNamed(name, uid);
-  return key?.spec.signIn === undefined ? { name, uid } : key.spec.issuedBy;
+  return key?.spec.signIn === 'Session' ? key.spec.issuedBy : { name, uid };
 }

@@ -601,6 +601,30 @@ describe('a shared conversation', () => {
       expect((await read(token, 'events/count')).json).toBe(6);
     });
 
+    it('shows nothing that an agent answers after the share has ended', async () => {
+      let end = () => Promise.resolve<unknown>(undefined);
+      const items = [{ id: '1', kind: 'MessageEvent', source: 'user' }];
+      let ended: Promise<unknown> | undefined;
+      await setUp(1, {
+        [`${events()}/events/search`]: () => {
+          ended = end();
+          time.pass(2_000);
+          return { body: { items, next_page_id: null }, afterMs: 200 };
+        },
+      });
+      const revoked = await share();
+      const of = ({ token }: { readonly token: string }) => read(token, 'events/search');
+      expect(await of(revoked)).toMatchObject({ status: 200, json: { items } });
+      end = () => gateway.send('DELETE', path(`/${revoked.id}`));
+      expect((await of(revoked)).status).toBe(404);
+      expect(await ended).toMatchObject({ status: 204 });
+      const expired = await share(undefined, {
+        expires_at: new Date(time.clock.now() + 1_000).toISOString(),
+      });
+      end = () => Promise.resolve(undefined);
+      expect((await of(expired)).status).toBe(404);
+    });
+
     it('shows the life without other conversations, quotas and nodes', async () => {
       await setUp(1);
       const { uid } = (await gateway.client.get(conversations, namespace, id)).metadata;
