@@ -46,8 +46,9 @@ export async function createKey({
       scopes,
       ...times,
     });
+    const begin = times.notBefore === undefined ? '' : `, and is valid from ${times.notBefore}`;
     process.stderr.write(
-      `Key ${resource.metadata.name} of ${owner} in namespace ${namespace}. It is shown only now:\n`,
+      `Key ${resource.metadata.name} of ${owner} in namespace ${namespace}. It is shown only now${begin}:\n`,
     );
     process.stdout.write(`${key}\n`);
   });
@@ -66,13 +67,14 @@ export async function listKeys(options: ClusterOptions): Promise<void> {
     spec.owner,
     spec.role,
     (spec.scopes ?? ['all']).join(','),
+    spec.notBefore ?? 'at once',
     spec.disabled === true ? 'disabled' : (spec.expirationTime ?? 'never'),
     metadata.creationTimestamp,
     spec.issuedBy?.name ?? '',
     spec.description ?? '',
   ]);
   process.stdout.write(
-    `${textTable([['NAME', 'OWNER', 'ROLE', 'SCOPES', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`,
+    `${textTable([['NAME', 'OWNER', 'ROLE', 'SCOPES', 'BEGINS', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`,
   );
 }
 

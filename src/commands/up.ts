@@ -147,6 +147,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const { metrics } = runtime;
   const folder = new DataFolder(config.DATA_DIR);
   const keys = localMasterKey(folder);
+  // Before agents resume, which a wrong file would only interrupt.
+  const signIn = signInOf(config, runtime);
   const agentCredentials = localAgentCredentials(
     config,
     mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger),
@@ -275,8 +277,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
+    ...signIn,
     audit,
-    ...signInOf(config, runtime),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     pullRequests,

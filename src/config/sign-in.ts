@@ -155,7 +155,7 @@ export function readSignIn({ SIGN_IN_FILE: file, SIGN_IN_SECRETS_DIR: folder }: 
   if (data === undefined)
     throw new ConfigError(
       error.issues
-        .map(({ path, message }) => `SIGN_IN_FILE: ${path.join('.') || 'the file'}: ${message}`)
+        .map(({ path, message }) => `SIGN_IN_FILE: ${path.join('.') || file}: ${message}`)
         .join('\n'),
     );
   const issuers = data.issuers.map((issuer, index) => {

@@ -52,7 +52,7 @@ export async function login(
   if (answer.status !== 200 || !begun.success)
     throw new CommandError(`${server} begins no login: ${refusalText(answer)}`);
   const { user_code: code, verification_uri: page, verification_uri_complete: whole } = begun.data;
-  say(`Open ${whole ?? page} and let the program with the code ${code} in.`);
+  say(`Open ${whole ?? page}, check that it shows the code ${code}, and allow this program.`);
   if (options.browser !== false) openPage(whole ?? page);
   const key = await granted(server, begun.data);
   const person = personSchema.safeParse(await readService({ server, key }, '/api/v1/users/me'));

@@ -12,10 +12,12 @@ import type { Scene } from './scene.ts';
  */
 export function theConversation(
   all: readonly CachedConversation[],
-  text: string,
+  given: string,
   namespace: string,
 ): CachedConversation {
   const live = all.filter(isLive);
+  // `-o name` prints the resource before the name.
+  const text = given.replace(/^conversations?(\.conversation-operator\.dev)?\//, '');
   const wanted = parseUuid(text) ?? text;
   const exact = live.find(({ metadata }) => metadata.name === text || metadata.name === wanted);
   if (exact !== undefined) return exact;

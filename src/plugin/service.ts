@@ -183,6 +183,10 @@ export async function readService(
     throw new CommandError(
       `${server} does not accept the key (${refusalText(answer)}): kubectl conversations login --server ${server}`,
     );
+  if (answer.status === 404)
+    throw new CommandError(
+      `${server} answers: ${refusalText(answer)} It shows only what belongs to the owner of the key or login`,
+    );
   if (answer.status !== 200) throw new CommandError(`${server} refuses: ${refusalText(answer)}`);
   return answer.json;
 }

@@ -128,6 +128,7 @@ export async function start(options: StartOptions): Promise<void> {
       return;
     }
     const group = await follow(client, { namespace, name }, interruption());
-    if (group === 'failed') process.exitCode = 1;
+    // A script goes on only after a run that is over and needs nobody. Ctrl-C is no error.
+    if (group !== undefined && group !== 'finished') process.exitCode = 1;
   });
 }

@@ -144,6 +144,7 @@ export const apiKeyDefinition: CustomResourceDefinition = {
     column('Role', '.spec.role', 'user or admin.'),
     wideColumn('Scopes', '.spec.scopes', 'What the key opens; empty: all.'),
     column('Description', '.spec.description', 'Purpose of the key.'),
+    wideColumn('Begins', '.spec.notBefore', 'Time before which the key is invalid.'),
     column('Expires', '.spec.expirationTime', 'Time from which the key is invalid.'),
     wideColumn('Disabled', '.spec.disabled', 'Whether the key is disabled.', 'boolean'),
     wideColumn('Issued-By', '.spec.issuedBy.name', 'Key that created this one.'),

@@ -69,7 +69,7 @@ const causeOf = ({ sandbox, task }: Facts): string | undefined =>
 function failure(facts: Facts): string {
   const reason = facts.conversation?.sandbox_status_reason ?? '';
   const template = templateOf(facts);
-  const operators = `Ask the operators of this service${template === undefined ? '' : `; template ${template}`}`;
+  const operators = `Ask the operators of this service${template === undefined ? '' : ` (template ${template})`}`;
   const cause = causeOf(facts) ?? `The sandbox has failed${reason === '' ? '' : `: ${reason}`}`;
   return joined(cause, ownerRemedyOf(reason) ?? operators);
 }

@@ -234,9 +234,17 @@ it('a failed start has its remedy, and follow ends with 1', async () => {
   expect(code).toBe(1);
   const [name = ''] = stdout.split('\n');
   expect(await printed('why', name)).toMatch(
-    /Ask the operators of this service; template absent\./,
+    /Ask the operators of this service \(template absent\)\./,
   );
   await printed('delete', name, '--yes');
+});
+
+it('follow ends with 1 where a person is needed', async () => {
+  const { code, stdout } = await plugin(['start', '-m', 'x', '--owner', 'local', '--follow']);
+  expect(stdout).toContain('No model is configured');
+  expect(code).toBe(1);
+  const [name = ''] = stdout.split('\n');
+  await printed('delete', `conversation.conversation-operator.dev/${name}`, '--yes');
 });
 
 it('texts of owners and agents move no cursor', async () => {
@@ -353,7 +361,7 @@ it('a login by the device flow gives events, the owner and the page, and keeps i
   let said = '';
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = once(child, 'exit');
-  const code = await eventually('a code', () => /code (\S+) in\./.exec(said)?.[1]);
+  const code = await eventually('a code', () => /code (\S+), and allow/.exec(said)?.[1]);
   const link = /^http:\S+\/login\?token=\S+$/m.exec(up.output)?.[0] ?? '';
   const headers = { origin: up.url, 'sec-fetch-site': 'same-origin' };
   const body = new URL(link).searchParams;

@@ -99,6 +99,15 @@ it.each([
   expect(oneLine(result)).toContain(`${name}: `);
 });
 
+it('names a file of identity providers that is wrong, before anything runs', async () => {
+  const file = join(folder, 'sign-in.yaml');
+  writeFileSync(file, 'gateway: {}');
+  const result = await fails(['up'], { SIGN_IN_FILE: file });
+  expect(result.code).toBe(1);
+  expect(result.stderr).toContain(`SIGN_IN_FILE: ${file}: Unrecognized key: "gateway"`);
+  expect(result.stdout + result.stderr).not.toContain('The node accepts pods');
+});
+
 it('says in one line that there is no cluster', async () => {
   const result = await fails(['keys', 'list', '--kubeconfig', join(folder, 'none')], {});
   expect(result.code).toBe(1);

@@ -21,6 +21,8 @@ it.each([
   ['its name', one.metadata.name, one],
   ['its id with dashes', '019aa6a6-5c4d-7b1e-8f1f-2f7f4f3a2b11', other],
   ['its beginning', 'made', made],
+  ['the output of -o name', 'conversation.conversation-operator.dev/made-by-kubectl', made],
+  ['resource and name', 'conversation/made', made],
   ['the id that REST gives it', conversationIdOf(made), made],
   ['the beginning of that id', conversationIdOf(made).slice(0, 8), made],
 ])('a conversation is found by %s', (_name, text, expected) => {

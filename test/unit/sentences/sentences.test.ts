@@ -151,7 +151,7 @@ const cases: readonly (readonly [string, Facts, string])[] = [
   [
     'whom to ask where its owner can mend nothing',
     withSandbox('ERROR', 'image-pull-failed', 'The image can not be pulled: not found.'),
-    'The image can not be pulled: not found. Ask the operators of this service; template default.',
+    'The image can not be pulled: not found. Ask the operators of this service (template default).',
   ],
   [
     'that the sandbox is gone',
