@@ -409,6 +409,8 @@ class Model {
   }
 
   async #isSettled(): Promise<boolean> {
+    // Kubernetes deletes a sandbox after its conversation, which no write of an actor shows.
+    await this.#check('garbage collection');
     const all = await this.#network.list(handovers);
     const isLocked = [this.#before.conversation, this.#before.sandbox].some(
       (one) => one?.spec.handover !== undefined,
