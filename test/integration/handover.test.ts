@@ -171,6 +171,41 @@ it('moves a conversation with its sandbox, volume and archive to the owner who a
   expect((await withKey(after.session_api_key ?? '')).status).toBe(200);
 }, 240_000);
 
+it('moves no message that waits, and opens no link again after a way back', async () => {
+  const { id, sandbox } = await begun();
+  const { body } = await up.call('POST', `${conversations}/${id}/shares`, {
+    subject: { kind: 'link' },
+  });
+  const { url } = z.looseObject({ url: z.string() }).parse(body);
+  const shared = url.replace('/shared/', '/api/v1/shared/');
+  const linkStatus = async () => (await fetch(`${shared}/conversation`)).status;
+  expect(await linkStatus()).toBe(200);
+  expect(await statusOf(up, 'POST', `/api/v1/sandboxes/${sandbox}/pause`)).toBe(200);
+  await up.reaches(id, { sandbox_status: 'PAUSED' });
+  const content = [{ type: 'text', text: '```sh\necho $TOKEN | rev > sent.txt\n```' }];
+  const message = { spec: { messages: [{ number: 1, id: 'late', content }] } };
+  await k('patch', 'conversation', id, '--type', 'merge', '-p', JSON.stringify(message));
+  const messages = () => k('get', 'conversation', id, '-o', 'jsonpath={.spec.messages}');
+  const move = async (from: RestUser, to: RestUser, name: string) => {
+    const path = `${conversations}/${id}/handover`;
+    const { id: offered, conversation } = handoverSchema.parse(
+      (await from.call('POST', path, { to: name })).body,
+    );
+    expect(await statusOf(to, 'POST', `/api/v1/handovers/${offered}/accept`)).toBe(202);
+    expect(await ends(to, offered)).toMatchObject({ status: 'done' });
+    return conversation;
+  };
+
+  expect(await messages()).toContain('late');
+  expect(await move(up, bob, 'bob')).toMatchObject({ waiting_messages: 1, instructions: null });
+  expect(await messages()).toBe('');
+  expect(await linkStatus()).toBe(404);
+  await move(bob, up, 'local');
+  expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'PAUSED' });
+  expect(await linkStatus()).toBe(404);
+  expect((await up.call('GET', `${conversations}/${id}/shares`)).body).toEqual([]);
+}, 240_000);
+
 it('leaves everything where it is when the offer is refused or withdrawn', async () => {
   const { id } = await begun();
   const first = await offer(id);

@@ -46,8 +46,9 @@ export const shareMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a share opens a conversation that was made again': {
     ...open,
-    from: 'conversation?.metadata.uid !== shared.uid ||',
-    to: 'conversation === undefined ||',
+    file: 'src/resources/share.ts',
+    from: 'metadata.uid === shared.uid &&',
+    to: '',
     name: 'of a conversation that was deleted and made again under its name',
   },
   'a share outlives the key that made it': {
@@ -94,7 +95,7 @@ export const shareMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an owner revokes the shares of others': {
     ...routes,
-    from: "if (share?.spec.owner !== call.owner || !isOf(share, conversation)) throw notFound('share');",
+    from: "if (share?.spec.owner !== call.owner || !isShareOf(share, conversation)) throw notFound('share');",
     to: "if (share === undefined) throw notFound('share');",
     name: 'is revoked with its own conversation alone',
   },

@@ -396,8 +396,10 @@ class Model {
     if (conversation !== undefined && conversation.spec.owner !== from) {
       if (before.conversation?.spec.owner === from && sandbox?.spec.owner === from)
         throw new BrokenPromise('no conversation moves without its sandbox', actor);
-      const { secrets, handover } = conversation.spec;
+      const { secrets, messages, handover } = conversation.spec;
       if (secrets !== undefined) throw new BrokenPromise('no secret of the start moves', actor);
+      if (messages !== undefined)
+        throw new BrokenPromise('no message of the old owner moves', actor);
       if (conversation.status?.approval?.answer !== undefined)
         throw new BrokenPromise('no answer of the old owner moves', actor);
       if (handover !== undefined) throw new BrokenPromise('a moved conversation is free', actor);
