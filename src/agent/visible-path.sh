@@ -16,10 +16,16 @@ done
 real=$(readlink -f -- "$nearest") || exit 0
 case "$real/" in "$folder"/*) ;; *) exit 0 ;; esac
 case "$2/$real/" in */.git/*) exit 0 ;; esac
-if [ "$real" != "$folder" ]; then
-  cd -- "${real%/*}/" 2>/dev/null || exit 0
-  if git --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null check-ignore --quiet -- "$real" 2>/dev/null; then
-    exit 0
-  fi
-fi
+
+# Each repository says what it ignores. A repository in a folder that another one ignores is ignored
+# too. What git does not answer is not shown.
+path=$real
+while [ "$path" != "$folder" ]; do
+  holder=${path%/*}
+  until [ -e "$holder/.git" ] || [ "$holder" = "$folder" ]; do holder=${holder%/*}; done
+  [ -e "$holder/.git" ] || break
+  git -C "$holder" --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null check-ignore --quiet -- "$path" 2>/dev/null
+  [ "$?" -eq 1 ] || exit 0
+  path=$holder
+done
 echo visible

@@ -6,7 +6,7 @@ import type { Transport } from '@conversation-operator/kube/transport';
 import type { ClusterKeys } from '../gateway/sign-in/service-accounts.ts';
 import { z } from 'zod';
 import type { GatewayOptions } from '../gateway/gateway.ts';
-import { loggerOf } from './process.ts';
+import { auditLogOf } from './process.ts';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { EventRecorder } from '@conversation-operator/kube/events';
@@ -18,6 +18,9 @@ import { PullRequestStates } from '../gateway/pull-requests/pull-request-states.
 import { PullRequests } from '../gateway/pull-requests/pull-requests.ts';
 import type { OutwardRuntime } from './outward.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
+import { auditTo, type Audit } from '../observability/audit.ts';
+import { auditFile, checkAuditFile } from '../observability/audit-file.ts';
+import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { sealingUnder } from '../agent/sealing.ts';
 import { SecretReads } from '../gateway/auth/secret-reads.ts';
 import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
@@ -32,14 +35,28 @@ import { pullRequestTools } from '../gateway/pull-requests/tools.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Logger of audit lines. The lines appear at every LOG_LEVEL. */
-export const auditOf = (config: GatewayConfig | UpConfig) =>
-  loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
+/**
+ * The audit log: in AUDIT_FILE, or in the log at every LOG_LEVEL. Throws a ConfigError for a file
+ * that can't be written.
+ */
+export function auditOf(
+  config: GatewayConfig | UpConfig,
+  { clock, metrics }: Pick<MeasuredRuntime, 'clock' | 'metrics'>,
+): Audit {
+  const log = auditLogOf(config);
+  const { AUDIT_FILE: path } = config;
+  if (path === undefined) return auditTo(log);
+  try {
+    checkAuditFile(path);
+  } catch (error) {
+    throw new ConfigError(`AUDIT_FILE: ${path} can't be written: ${String(error)}`);
+  }
+  return auditTo(auditFile({ path, clock, metrics, fallback: log }));
+}
 
 export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
   ({
     legacyApi: config.LEGACY_API,
-    audit: auditOf(config),
     gitHosts: config.GIT_HOSTS,
     corsOrigins: config.CORS_ORIGINS,
     trustedProxies: config.TRUSTED_PROXIES,
@@ -154,12 +171,13 @@ interface PullRequestServiceOptions {
   readonly client: KubeClient;
   readonly credentials: GitCredentials;
   readonly caches: Pick<Caches, 'conversations' | 'templates'>;
+  readonly audit: Audit;
 }
 
 /** Opens pull requests, and polls the states of open ones. The stack closes the service. */
 export function pullRequestService(
   config: GatewayConfig | UpConfig,
-  { client, credentials, caches }: PullRequestServiceOptions,
+  { client, credentials, caches, audit }: PullRequestServiceOptions,
   runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): PullRequests {
@@ -179,7 +197,7 @@ export function pullRequestService(
     clock,
     logger,
     metrics,
-    audit: auditOf(config),
+    audit,
     templates: caches.templates,
     apiOf: (provider) => apis.of(provider),
   });
@@ -205,6 +223,7 @@ interface AgentSideOptions {
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'ownerSettings'>;
   readonly client: KubeClient;
   readonly pullRequests: PullRequests;
+  readonly audit: Audit;
   readonly version: string;
 }
 
@@ -214,13 +233,22 @@ const hostConnections = 128;
 /** Serves git, tools, secrets and webhooks to sandboxes until the stack closes. Returns a port. */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
-  { credentials, keys, caches, notify, client, pullRequests, version, ...server }: AgentSideOptions,
+  {
+    credentials,
+    keys,
+    caches,
+    notify,
+    client,
+    pullRequests,
+    audit,
+    version,
+    ...server
+  }: AgentSideOptions,
   runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): Promise<number> {
   const { GIT_HOSTS: hosts } = config;
   const { clock, metrics, outward } = runtime;
-  const audit = auditOf(config);
   const logger = runtime.logger.child({ component: 'git' });
   const host = new PrivateHost({
     hosts,

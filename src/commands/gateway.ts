@@ -7,6 +7,7 @@ import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
 import { openArchive } from './archive.ts';
 import {
   serveAgentSide,
+  auditOf,
   gatewaySettings,
   webDirectories,
   pullRequestService,
@@ -35,7 +36,9 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   const ofService = serviceCaches({ client, namespace, ...runtime });
   startReflectors([...Object.values(caches), ...Object.values(ofService)], stack);
   const credentials = gitCredentials(config, runtime, stack);
-  const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
+  const audit = auditOf(config, runtime);
+  const forPullRequests = { client, credentials, caches, audit };
+  const pullRequests = pullRequestService(config, forPullRequests, runtime, stack);
   const archive = openArchive(archiveConfigOf(config), keys, runtime, stack);
   const server = createGateway({
     client,
@@ -46,6 +49,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
+    audit,
     ...signInOf(config, runtime, transport),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
@@ -84,6 +88,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
       caches,
       namespace,
       pullRequests,
+      audit,
       version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,

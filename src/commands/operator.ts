@@ -12,11 +12,13 @@ import { startNotificationListener } from '../controllers/conversation/polling/a
 import { Operator } from '../controllers/operator.ts';
 import { lead } from '../controllers/shards/leadership.ts';
 import { shardCaches, ShardClient, shardOf } from '../controllers/shards/shard.ts';
+import { auditTo } from '../observability/audit.ts';
 import { shareOfMetrics } from '../observability/metrics.ts';
 import { operatorLeaseName } from '../resources/lease-names.ts';
 import { openArchive } from './archive.ts';
 import { mountedAgentCredentials } from './credential-files.ts';
 import {
+  auditLogOf,
   interrupted,
   clusterProcess,
   serveTelemetry,
@@ -69,6 +71,7 @@ export async function operator(): Promise<void> {
   }
 
   const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
+  const audit = auditTo(auditLogOf(config));
   const agent = createAgentClient();
   stack.defer(() => agent.close());
   const archive = openArchive(archiveConfigOf(config), keys, runtime, stack);
@@ -108,6 +111,7 @@ export async function operator(): Promise<void> {
           keys,
           gitHosts: config.GIT_HOSTS,
           agentCredentials,
+          audit,
           ...scope,
           pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
           preparation: preparationLimits(config),

@@ -61,6 +61,10 @@ export const loggerOf = (config: {
     format: config.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json'),
   });
 
+/** The part of the log that is the audit log, at every LOG_LEVEL. */
+export const auditLogOf = (config: Parameters<typeof loggerOf>[0]): Logger =>
+  loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
+
 /** Maximum time of a shutdown, less than the grace period of pods in Kubernetes (30 s). */
 const graceMs = 25_000;
 

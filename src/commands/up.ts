@@ -21,6 +21,7 @@ import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { createLocalArchive, openArchive } from './archive.ts';
 import {
   serveAgentSide,
+  auditOf,
   gatewaySettings,
   webDirectories,
   pullRequestService,
@@ -203,7 +204,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
   const credentials = gitCredentials(config, runtime, stack);
-  const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
+  const audit = auditOf(config, runtime);
+  const forPullRequests = { client, credentials, caches, audit };
+  const pullRequests = pullRequestService(config, forPullRequests, runtime, stack);
   // Gateway and operator share this process. Notifications before the operator starts are lost.
   let notify: (notification: AgentNotification) => void = () => undefined;
   const portFile = 'agent-side-port';
@@ -218,6 +221,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       // Agents store URLs of tools and secrets with this port, so each start prefers the last port.
       port: await lastPort(folder, portFile),
       pullRequests,
+      audit,
       version,
       caches: { ...caches, ownerSettings: settingsCache },
       notify: (notification) => notify(notification),
@@ -243,6 +247,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     keys,
     gitHosts: config.GIT_HOSTS,
     agentCredentials,
+    audit,
     namespace,
     pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
     agentSide: { url: `http://${loopback}:${agentSidePort}`, namespace },
@@ -273,6 +278,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     port: config.PORT,
     ...gatewaySettings(config),
     ...signIn,
+    audit,
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     pullRequests,

@@ -81,6 +81,11 @@ export function checkGithubApp(config: GithubAppSettings, context: core.$Refinem
 
 export const serving = {
   ...signInSettings,
+  /**
+   * File to which the gateway appends its audit log, and which may be renamed at any time. Absent:
+   * the audit log is in the log.
+   */
+  AUDIT_FILE: z.string().min(1).optional(),
   ...cloneTimeout,
   /**
    * Whether the gateway asks git hosts about a repository and branch, and for lists of branches.

@@ -4,6 +4,7 @@ import type { Request } from '@conversation-operator/kube/controller';
 import type { AgentClient } from '../agent/agent.ts';
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
+import type { Audit } from '../observability/audit.ts';
 import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { AdmissionCache } from './admission/cache.ts';
 import { admissionControllers } from './admission/controllers.ts';
@@ -61,6 +62,7 @@ export interface OperatorOptions extends MeasuredRuntime {
   /** Absent: the operator archives no events of agents. */
   readonly archive?: ArchiveOptions;
   readonly retention?: Partial<RetentionTimes>;
+  readonly audit: Audit;
 }
 
 export interface OperatorWiring {
@@ -249,6 +251,7 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
           client,
           clock,
           logger,
+          audit: options.audit,
           stores,
           noRoomFor: (of, owner, growth) => cache.limits.noRoomFor(of, owner, growth),
         }),

@@ -1,5 +1,5 @@
+import type { Audit } from '../observability/audit.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientTimeouts } from '@conversation-operator/http/server/http-server';
 import type { CorsOrigins } from '@conversation-operator/http/server/cors';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
@@ -121,7 +121,6 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   /** Delay before secrets are encrypted under a new master key; 60 s by default. */
   readonly resealDelayMs?: number;
   readonly random?: RandomBytes;
-  /** Audit log of the writes; `logger` by default. */
-  readonly audit?: Logger;
+  readonly audit: Audit;
   readonly version: string;
 }

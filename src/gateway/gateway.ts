@@ -102,6 +102,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const clients = [agents, events, files, control, services.identityProviders];
     await Promise.all([...clients.map((client) => client.close()), keyUse.stop()]);
     services.secretReads.close();
+    services.refusals.close();
     services.openShares.close();
     unfollow();
     await resealer.idle();

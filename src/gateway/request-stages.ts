@@ -1,5 +1,5 @@
 import express, { type Express, type RequestHandler } from 'express';
-import { type Route, kindOf } from './http/route.ts';
+import { type Route, kindOf, originOf } from './http/route.ts';
 import { uiPages } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { authenticate } from './stages/authenticate.ts';
@@ -19,6 +19,9 @@ import { legacyInterface } from './conversations/legacy.ts';
 import { ProblemError } from './errors/problem-error.ts';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Logger } from '@conversation-operator/base/logger';
+import type { Audit } from '../observability/audit.ts';
+import type { Refusals } from './audit/refusals.ts';
+import { holderOf } from './auth/key-ring.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Metrics } from '../observability/metrics.ts';
 import { requestIdOf } from './http/send-bytes.ts';
@@ -145,18 +148,19 @@ const limitOwner =
 
 /**
  * Assigns each request its id. After the request, the stage counts it, logs it, and records a write
- * in the audit log: one line with who, what, from where and the outcome. No line has a key or the
- * text of a message.
+ * or a refusal in the audit log: one line with who, what, from where and the outcome.
  */
 function accessLog({
   logger,
   audit,
+  refusals,
   metrics,
   clock,
   proxies,
 }: {
   readonly logger: Logger;
-  readonly audit: Logger;
+  readonly audit: Audit;
+  readonly refusals: Refusals;
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly proxies: TrustedProxies;
@@ -164,10 +168,9 @@ function accessLog({
   return (request, response, next) => {
     const beganMs = clock.monotonic();
     // The address is read now, because the connection may end before the response does.
-    const client = request.method === 'GET' ? '' : proxies.clientAddress(request);
+    response.locals.client = proxies.clientAddress(request);
     const requestId = requestIdOf(request);
     response.locals.requestId = requestId;
-    response.locals.client = client;
     response.setHeader('x-request-id', requestId);
     response.setHeader('x-content-type-options', 'nosniff');
     response.once('close', () => {
@@ -186,17 +189,15 @@ function accessLog({
           status,
           seconds,
         });
-      if (route !== undefined && principal !== undefined && route.method !== 'get') {
-        audit.info('Write', {
-          requestId,
-          action: route.operationId,
-          owner: principal.owner,
-          key: principal.keyName,
-          client,
-          target,
-          status,
-          outcome: problem ?? (status === 0 ? 'client-gone' : 'ok'),
-        });
+      const origin = originOf(response);
+      const action = route?.operationId ?? label;
+      const who = principal && holderOf(principal);
+      // A page that refuses a sign-in is no problem, and has a line of its own.
+      if (problem !== undefined)
+        refusals.record({ ...origin, ...who, action, status, outcome: problem });
+      if (route !== undefined && who !== undefined && route.method !== 'get') {
+        const outcome = problem ?? (status === 0 ? 'client-gone' : 'ok');
+        audit('Write', { ...origin, ...who, action, target, status, outcome });
       }
     });
     next();

@@ -19,6 +19,7 @@ import { SecretReader } from './lookup/secret-reader.ts';
 import { SettingsStore } from './lookup/settings-store.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
+import { Refusals } from './audit/refusals.ts';
 import { createSignIn } from './sign-in/create-sign-in.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { createSharing } from './sharing/create-sharing.ts';
@@ -42,9 +43,9 @@ export type Services = ReturnType<typeof createServices>;
  * and `request-stages.ts` pass the objects on.
  */
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
-  const { namespace, caches, clock, metrics, keys } = options;
+  const { namespace, caches, clock, metrics, keys, audit } = options;
   const logger = options.logger.child({ component: 'gateway' });
-  const audit = options.audit ?? logger;
+  const refusals = new Refusals({ audit, clock });
   const publicUrl = () =>
     (options.publicUrl ?? `http://${reachable(options.host)}:${port()}`).replace(/\/+$/, '');
   const proxies = trustedProxies(options.trustedProxies ?? []);
@@ -77,6 +78,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     metrics,
     clientAddress: proxies.clientAddress,
     failedKey: (address) => rateLimits.failedKey(address),
+    refused: (line) => refusals.record(line),
     urlTemplate: options.sandboxUrlTemplate,
     loopbackOrigins: options.loopbackOrigins,
     ...limits.forwarding,
@@ -94,17 +96,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
-  const { clientAddress } = proxies;
-  const signIn = createSignIn(options, {
-    ring,
-    lookup,
-    feeds,
-    logger,
-    audit,
-    clientAddress,
-    publicUrl,
-    random,
-  });
+  const signIn = createSignIn(options, { ring, lookup, feeds, logger, audit, publicUrl, random });
   const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),
@@ -118,6 +110,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     clock,
     logger,
     audit,
+    refusals,
     metrics,
     keys,
     sealing,
@@ -147,16 +140,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,
     isSynced,
-    ...createSharing(options, {
-      ...signIn,
-      client,
-      ring,
-      lookup,
-      proxies,
-      rateLimits,
-      audit,
-      isSynced,
-    }),
+    ...createSharing(options, { ...signIn, client, ring, lookup, rateLimits, audit, isSynced }),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,

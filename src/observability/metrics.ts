@@ -105,6 +105,12 @@ export function createMetrics(registry: Registry = new Registry()) {
       'Requests answered with 429, by limit: reads, writes (of an owner), failed-keys (of a client address).',
       { limit: ['reads', 'writes', 'failed-keys'] },
     ),
+    auditWriteFailures: new Counter(
+      plain(
+        'audit_write_failures_total',
+        'Lines of the audit log that its file did not get, and that went to the log instead.',
+      ),
+    ),
     shedRequests: counter(
       'shed_requests_total',
       'Requests refused with 503 because of too much load, by kind: reads, writes.',

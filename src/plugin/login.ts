@@ -8,11 +8,13 @@ import { callService, readService, refusalText, serverUrl, storeLogin } from './
 import { say } from './terminal.ts';
 
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
+/** A page of the web. A browser's starter would run a program for other addresses, such as `file:`. */
+const pageSchema = z.url({ protocol: /^https?$/ });
 const begunSchema = z.object({
   device_code: z.string(),
   user_code: z.string(),
-  verification_uri: z.string(),
-  verification_uri_complete: z.string().optional(),
+  verification_uri: pageSchema,
+  verification_uri_complete: pageSchema.optional(),
   expires_in: z.number(),
   interval: z.number().default(5),
 });
@@ -49,8 +51,12 @@ export async function login(
   const context = await contextOf(options);
   const answer = await callService(server, '/oauth/device/authorize', { method: 'POST' });
   const begun = begunSchema.safeParse(answer.json);
-  if (answer.status !== 200 || !begun.success)
+  if (answer.status !== 200)
     throw new CommandError(`${server} begins no login: ${refusalText(answer)}`);
+  if (!begun.success)
+    throw new CommandError(
+      `${server} begins no login: its answer has no code with the address of a page (http or https)`,
+    );
   const { user_code: code, verification_uri: page, verification_uri_complete: whole } = begun.data;
   say(`Open ${whole ?? page}, check that it shows the code ${code}, and allow this program.`);
   if (options.browser !== false) openPage(whole ?? page);

@@ -84,11 +84,18 @@ export const apiKeySpecSchema = z
     ),
     device: optional(
       z.object({
-        userCode: described(text(8), 'Code that the program shows, without its hyphen.'),
+        userCodeHash: described(
+          z.string().regex(/^[0-9a-f]{64}$/),
+          'Hash, under a master key, of the code that the program shows.',
+        ),
         program: described(text(120), 'Name that the program gives itself.'),
         address: described(text(64), 'Address from which the program asks.'),
       }),
       'The program that waits for the answer of a person.',
+    ),
+    serviceAccount: optional(
+      text(317),
+      'Service account of the cluster that uses the key, as namespace/name.',
     ),
     signIn: optional(
       z.enum(signInUses),
@@ -99,7 +106,10 @@ export const apiKeySpecSchema = z
     validations(
       ...immutable({
         required: ['owner', 'role', 'sha256'],
-        optional: ['scopes', 'templates', 'person', 'device', 'issuedBy', 'signIn'],
+        optional: [
+          ...['scopes', 'templates', 'person', 'device'],
+          ...['serviceAccount', 'issuedBy', 'signIn'],
+        ],
       }),
     ),
   );

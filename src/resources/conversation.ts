@@ -19,7 +19,9 @@ import {
 import {
   count,
   described,
+  countsHandovers,
   handedOver,
+  handoverCount,
   handoverLock,
   immutable,
   listMap,
@@ -95,6 +97,7 @@ export const conversationSpecSchema = z
       'Owner of the conversation. Other owners do not see the conversation over REST.',
     ),
     handover: handoverLock(),
+    handovers: handoverCount('conversation'),
     title: optional(
       text(maxTitleLength),
       'Title of the conversation. Absent: the title that the agent gives.',
@@ -199,6 +202,7 @@ export const conversationSpecSchema = z
   .meta(
     validations(
       ...handedOver(),
+      countsHandovers(),
       {
         rule: 'self.owner != oldSelf.owner ? !has(self.secrets) : (has(self.secrets) == has(oldSelf.secrets) && (!has(self.secrets) || self.secrets == oldSelf.secrets))',
         message: 'secrets is immutable, and a handover removes it',

@@ -14,7 +14,9 @@ import { beginningOf } from './plain-text.ts';
 import {
   count,
   described,
+  countsHandovers,
   handedOver,
+  handoverCount,
   handoverLock,
   immutable,
   noneOrOwnerName,
@@ -143,10 +145,7 @@ export const sandboxSpecSchema = z
       'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.',
     ),
     handover: handoverLock(),
-    handovers: optional(
-      count(),
-      'Number of times that the sandbox has changed its owner. All keys of the sandbox depend on this number. Written by the operator; absent: never.',
-    ),
+    handovers: handoverCount('sandbox, on which all of its keys depend'),
   })
   .meta(
     validations(
@@ -161,11 +160,7 @@ export const sandboxSpecSchema = z
         message: 'replicas is 0 while the sandbox moves to another owner',
         fieldPath: '.replicas',
       },
-      {
-        rule: "(has(self.handovers) ? self.handovers : 0) == (has(oldSelf.handovers) ? oldSelf.handovers : 0) + (oldSelf.owner != '' && self.owner != oldSelf.owner ? 1 : 0)",
-        message: 'handovers grows by one with each change of the owner',
-        fieldPath: '.handovers',
-      },
+      countsHandovers("oldSelf.owner != '' && "),
       ...immutable({ required: ['templateName'], optional: ['poolName'] }),
     ),
   );

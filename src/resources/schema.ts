@@ -109,6 +109,20 @@ export const handoverLock = () =>
     'The move to another owner that is under way. Written and removed by the operator; while it is present, the owner changes nothing. Absent: none.',
   );
 
+/** The number of handovers of an object. */
+export const handoverCount = (what: string) =>
+  optional(
+    count(),
+    `Number of changes of the owner of the ${what}. Written by the operator; absent: none.`,
+  );
+
+/** CEL rule for that number. `given` is a further condition under which a change of owner counts. */
+export const countsHandovers = (given = ''): ValidationRule => ({
+  rule: `(has(self.handovers) ? self.handovers : 0) == (has(oldSelf.handovers) ? oldSelf.handovers : 0) + (${given}self.owner != oldSelf.owner ? 1 : 0)`,
+  message: 'handovers grows by one with each change of the owner',
+  fieldPath: '.handovers',
+});
+
 type Check = (value: unknown) => boolean;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CachedConversation } from './cached-conversation.ts';
 import {
   column,
   resourceOf,
@@ -7,6 +8,7 @@ import {
   type CustomResourceDefinition,
 } from './group.ts';
 import {
+  count,
   described,
   immutable,
   objectName,
@@ -34,6 +36,10 @@ export const shareSpecSchema = z
         uid: described(
           z.string().min(1).max(64),
           'UID of the Conversation. One that is created again under the name is not shared.',
+        ),
+        handovers: optional(
+          count(),
+          'Value of spec.handovers of the Conversation. After a further change of its owner the share opens nothing. Absent: 0.',
         ),
       }),
       'Conversation that is shared.',
@@ -106,6 +112,15 @@ export const shareDefinition: CustomResourceDefinition = {
 };
 
 export const shares = resourceOf<Share>(shareDefinition);
+
+/** Whether the conversation is the shared one, and has not changed its owner since. */
+export const isShareOf = (
+  { spec: { owner, conversation: shared } }: Share,
+  { metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>,
+): boolean =>
+  metadata.uid === shared.uid &&
+  spec.owner === owner &&
+  (spec.handovers ?? 0) === (shared.handovers ?? 0);
 
 const digestLength = 40;
 

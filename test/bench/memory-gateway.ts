@@ -31,6 +31,7 @@ const gateway = createGateway({
   legacyApi: true,
   clock: systemClock,
   logger: silentLogger,
+  audit: () => undefined,
   metrics: createMetrics(),
   version: '0',
 });

@@ -40,6 +40,7 @@ const operator = new Operator({
   namespace,
   gitHosts: {},
   ...runtime,
+  audit: () => undefined,
   metrics: createMetrics(),
 });
 const before = heapBytes();

@@ -19,6 +19,8 @@ const facts: Facts = {
   sandbox_status: 'PAUSED',
   execution_status: 'paused',
   waiting_messages: 1,
+  confirmation_policy: 'NeverConfirm',
+  instructions: 'Answer in one sentence.',
   waits_for_approval: true,
   secrets_of_start: ['NPM_TOKEN'],
   archived_events: 1200,

@@ -1,3 +1,6 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { handoverList, handoverSchema } from '../../src/gateway/handovers/present.ts';
 import { eventually } from '../support/eventually.ts';
@@ -10,6 +13,15 @@ let bob: RestUser;
 let reader: RestUser;
 let carol: RestUser;
 
+const folder = mkdtempSync(join(tmpdir(), 'handover-'));
+const auditPath = join(folder, 'audit.jsonl');
+/** The lines of the audit log about a handover. */
+const linesOf = (handover: string): readonly object[] =>
+  readFileSync(auditPath, 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(handover) && line.includes('"message":"Handover'))
+    .map((line) => JSON.parse(line) as object);
+
 const keySchema = z.looseObject({ key: z.string() });
 const eventPage = z.object({ items: z.array(z.looseObject({ kind: z.string() })) });
 const conversations = '/api/v1/app-conversations';
@@ -20,7 +32,7 @@ async function userOf(owner: string, more: object = {}): Promise<RestUser> {
 }
 
 beforeAll(async () => {
-  up = await Installation.start({});
+  up = await Installation.start({ env: { AUDIT_FILE: auditPath } });
   [bob, reader, carol] = [
     await userOf('bob'),
     await userOf('bob', { scopes: ['read'] }),
@@ -29,7 +41,10 @@ beforeAll(async () => {
   await up.call('POST', '/api/v1/secrets', { name: 'TOKEN', value: 'token-of-local' });
   await bob.call('POST', '/api/v1/secrets', { name: 'TOKEN', value: 'token-of-bob' });
 });
-afterAll(() => up.stop());
+afterAll(async () => {
+  await up.stop();
+  rmSync(folder, { recursive: true });
+});
 
 const k = async (...args: string[]): Promise<string> => (await kubectl(up.kubeconfig, args)).stdout;
 
@@ -86,6 +101,13 @@ it('moves a conversation with its sandbox, volume and archive to the owner who a
   expect(await statusOf(bob, 'POST', accept)).toBe(202);
   expect(await statusOf(bob, 'POST', accept)).toBe(202);
   expect(await ends(bob, handover.id)).toMatchObject({ status: 'done', answered_by: 'bob' });
+  const offered = { message: 'HandoverOffered', owner: 'local', to: 'bob', conversation: id };
+  expect(linesOf(handover.id)).toMatchObject([
+    offered,
+    offered,
+    { message: 'HandoverAnswered', owner: 'bob', from: 'local', to: 'bob', answer: 'Accepted' },
+    { message: 'HandoverDone', by: 'operator', from: 'local', to: 'bob', conversation: id },
+  ]);
 
   // The first owner reads and changes nothing any more.
   expect((await up.call('GET', `${conversations}?ids=${id}`)).body).toEqual([]);
@@ -149,6 +171,41 @@ it('moves a conversation with its sandbox, volume and archive to the owner who a
   expect((await withKey(after.session_api_key ?? '')).status).toBe(200);
 }, 240_000);
 
+it('moves no message that waits, and opens no link again after a way back', async () => {
+  const { id, sandbox } = await begun();
+  const { body } = await up.call('POST', `${conversations}/${id}/shares`, {
+    subject: { kind: 'link' },
+  });
+  const { url } = z.looseObject({ url: z.string() }).parse(body);
+  const shared = url.replace('/shared/', '/api/v1/shared/');
+  const linkStatus = async () => (await fetch(`${shared}/conversation`)).status;
+  expect(await linkStatus()).toBe(200);
+  expect(await statusOf(up, 'POST', `/api/v1/sandboxes/${sandbox}/pause`)).toBe(200);
+  await up.reaches(id, { sandbox_status: 'PAUSED' });
+  const content = [{ type: 'text', text: '```sh\necho $TOKEN | rev > sent.txt\n```' }];
+  const message = { spec: { messages: [{ number: 1, id: 'late', content }] } };
+  await k('patch', 'conversation', id, '--type', 'merge', '-p', JSON.stringify(message));
+  const messages = () => k('get', 'conversation', id, '-o', 'jsonpath={.spec.messages}');
+  const move = async (from: RestUser, to: RestUser, name: string) => {
+    const path = `${conversations}/${id}/handover`;
+    const { id: offered, conversation } = handoverSchema.parse(
+      (await from.call('POST', path, { to: name })).body,
+    );
+    expect(await statusOf(to, 'POST', `/api/v1/handovers/${offered}/accept`)).toBe(202);
+    expect(await ends(to, offered)).toMatchObject({ status: 'done' });
+    return conversation;
+  };
+
+  expect(await messages()).toContain('late');
+  expect(await move(up, bob, 'bob')).toMatchObject({ waiting_messages: 1, instructions: null });
+  expect(await messages()).toBe('');
+  expect(await linkStatus()).toBe(404);
+  await move(bob, up, 'local');
+  expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'PAUSED' });
+  expect(await linkStatus()).toBe(404);
+  expect((await up.call('GET', `${conversations}/${id}/shares`)).body).toEqual([]);
+}, 240_000);
+
 it('leaves everything where it is when the offer is refused or withdrawn', async () => {
   const { id } = await begun();
   const first = await offer(id);
@@ -165,6 +222,13 @@ it('leaves everything where it is when the offer is refused or withdrawn', async
   expect(await statusOf(bob, 'DELETE', `/api/v1/handovers/${second.id}`)).toBe(404);
   expect(await statusOf(up, 'DELETE', `/api/v1/handovers/${second.id}`)).toBe(200);
   expect(await ends(up, second.id)).toMatchObject({ status: 'refused', reason: 'withdrawn' });
+  // The line follows the write of the status.
+  await eventually('the line of the end', () => Promise.resolve(linesOf(second.id).length > 2));
+  expect(linesOf(second.id)).toMatchObject([
+    { message: 'HandoverOffered', owner: 'local' },
+    { message: 'HandoverAnswered', owner: 'local', answer: 'Withdrawn' },
+    { message: 'HandoverRefused', by: 'operator', from: 'local', reason: 'Withdrawn' },
+  ]);
   expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'RUNNING' });
   const third = await offer(id);
   await up.call('DELETE', `${conversations}/${id}`);

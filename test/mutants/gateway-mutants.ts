@@ -179,8 +179,8 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a key that a session has made reads the value of a secret': {
     file: 'src/gateway/auth/key-ring.ts',
-    from: "if (spec.signIn === 'Session') hasSession = true;",
-    to: "hasSession = spec.signIn === 'Session';",
+    from: 'hasSession = true;',
+    to: 'hasSession = uids.length === 1;',
     test: 'test/integration/gateway/session-secrets.test.ts',
     name: 'with a key that the session makes',
   },
@@ -200,8 +200,8 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a session outlives the API key that it was opened with': {
     file: 'src/gateway/sign-in/sessions.ts',
-    from: 'issuedBy: { name, uid } }, response);',
-    to: 'issuedBy: name === uid ? { name, uid } : undefined }, response);',
+    from: 'const session = { owner, role, issuedBy: { name, uid } };',
+    to: 'const session = { owner, role, issuedBy: name === uid ? { name, uid } : undefined };',
     test: 'test/integration/gateway/sign-in.test.ts',
     name: 'by the form, until the key is revoked',
   },

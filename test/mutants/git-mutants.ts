@@ -289,8 +289,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a refused push is not in the audit': {
     file: 'src/gateway/git/push-relay.ts',
-    from: 'records.refuse({ sandbox, conversation, address, push, reasons: textsOf(reasons) });',
-    to: 'void records;',
+    from: 'records.refuse({ from: {',
+    to: 'void ({ from: {',
     test: 'test/unit/gateway/git/git-handler.test.ts',
     name: 'is in the audit',
   },

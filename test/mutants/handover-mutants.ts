@@ -45,6 +45,14 @@ export const handoverMutants: Readonly<Record<string, TestedMutant>> = {
     to: '(sandbox?.spec.handovers ?? 0)',
   },
   'the secrets of the start move': { ...steps, from: 'secrets: null,', to: '' },
+  'messages that wait move': { ...steps, from: 'messages: null,', to: '' },
+  'a link of an earlier owner opens again': {
+    test: 'test/unit/resources/share.test.ts',
+    name: 'opens the conversation that was shared alone',
+    file: 'src/resources/share.ts',
+    from: '(spec.handovers ?? 0) === (shared.handovers ?? 0)',
+    to: 'true',
+  },
   'a sandbox moves in which other conversations are': {
     ...steps,
     from: 'this.#isShared(sandbox, conversation)',

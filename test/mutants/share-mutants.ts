@@ -20,6 +20,12 @@ export const shareMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'known.isFound',
     name: 'is refused within 5 seconds of its revocation on each',
   },
+  'a read of a share that an agent answers late outlives the share': {
+    ...reads,
+    from: 'await currentOwner.run(anyReader, () => openShares.confirm(token, opened, response));',
+    to: '',
+    name: 'shows nothing that an agent answers after the share has ended',
+  },
   'a share opens without the API server': {
     ...open,
     from: 'const share = found(kube.get(shares, namespace, shareNameOf(sha256)));',
@@ -40,8 +46,9 @@ export const shareMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a share opens a conversation that was made again': {
     ...open,
-    from: 'conversation?.metadata.uid !== shared.uid ||',
-    to: 'conversation === undefined ||',
+    file: 'src/resources/share.ts',
+    from: 'metadata.uid === shared.uid &&',
+    to: '',
     name: 'of a conversation that was deleted and made again under its name',
   },
   'a share outlives the key that made it': {
@@ -88,7 +95,7 @@ export const shareMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an owner revokes the shares of others': {
     ...routes,
-    from: "if (share?.spec.owner !== call.owner || !isOf(share, conversation)) throw notFound('share');",
+    from: "if (share?.spec.owner !== call.owner || !isShareOf(share, conversation)) throw notFound('share');",
     to: "if (share === undefined) throw notFound('share');",
     name: 'is revoked with its own conversation alone',
   },

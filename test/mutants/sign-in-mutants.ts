@@ -16,6 +16,12 @@ const providers = {
   test: 'test/integration/gateway/identity-providers.test.ts',
 };
 
+const audit = { test: 'test/integration/gateway/audit.test.ts' };
+const auditFile = {
+  file: 'src/observability/audit-file.ts',
+  test: 'test/unit/observability/audit-file.test.ts',
+};
+
 /** Mistakes in what keys open, and in whom identity providers sign in. */
 export const signInMutants: Readonly<Record<string, TestedMutant>> = {
   'a key opens operations of all scopes but admin': {
@@ -112,7 +118,7 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
   'a session outlives its access token': {
     file: 'src/gateway/sign-in/person-checks.ts',
     ...introspection,
-    from: 'await sessions.end(key);',
+    from: 'await sessions.end(key, response, why);',
     to: '',
     name: 'ends where the token is revoked',
   },
@@ -135,5 +141,59 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
     from: 'const clockToleranceSeconds = 60;',
     to: 'const clockToleranceSeconds = 0;',
     name: 'where clocks differ',
+  },
+  'each refusal of a flood has a line in the audit': {
+    file: 'src/gateway/audit/refusals.ts',
+    ...audit,
+    from: 'linesAtOnce: linesOfAddress',
+    to: 'linesAtOnce: Infinity',
+    name: 'bounds the lines of a flood',
+  },
+  'each opening of a share has a line in the audit': {
+    file: 'src/gateway/sharing/open-shares.ts',
+    test: 'test/integration/gateway/sharing.test.ts',
+    from: 'linesAtOnce: 1',
+    to: 'linesAtOnce: Infinity',
+    name: 'writes who opened it to the audit log',
+  },
+  'the end of a handover is not in the audit': {
+    file: 'src/controllers/handover/reconcile.ts',
+    test: 'test/integration/handover.test.ts',
+    from: "audit('HandoverDone', line);",
+    to: '',
+    name: 'moves a conversation with its sandbox',
+  },
+  'the refusals of the last minute are not in the audit': {
+    file: 'src/gateway/gateway.ts',
+    ...audit,
+    from: 'services.refusals.close();',
+    to: '',
+    name: 'is in its file to the last line',
+  },
+  'a line that the file of the audit does not get is lost': {
+    ...auditFile,
+    from: 'fallback.info(message, { ...fields, notWritten: reason });',
+    to: '',
+    name: 'leaves its lines to the log where the disk is full',
+  },
+  'a line follows a torn one in the same line of the file': {
+    ...auditFile,
+    from: 'if (written > 0) isTorn = written < bytes.length;',
+    to: '',
+    name: 'begins a line of its own',
+  },
+  'a replica knows the codes of its first master key alone': {
+    file: 'src/gateway/sign-in/device-logins.ts',
+    ...devices,
+    from: 'new Set(this.#sealKeys().map(',
+    to: 'new Set(this.#sealKeys().slice(0, 1).map(',
+    name: 'stores as a keyed hash alone',
+  },
+  'each request with a disabled key of a service account is a write': {
+    file: 'src/gateway/sign-in/service-accounts.ts',
+    test: 'test/integration/gateway/service-accounts.test.ts',
+    from: 'lookup.everyApiKey().some((key) => key.metadata.name === name && isLive(key))',
+    to: 'false',
+    name: 'while its key of the hour is disabled',
   },
 };

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentNotification } from '../../src/agent/notifications.ts';
+import { checkedAudit } from '../support/checked-audit.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { createCaches, reflectorsOf, type Caches } from '../../src/controllers/caches.ts';
 import { Operator } from '../../src/controllers/operator.ts';
@@ -252,6 +253,7 @@ export class OperatorProcess {
             agent,
             keys,
             gitHosts,
+            audit: checkedAudit(runtime.logger),
             ...times,
           });
           this.terms++;

@@ -119,8 +119,8 @@ runAsNonRoot: true
 seccompProfile: { type: RuntimeDefault }
 {{- with .Values.podSecurityContext }}
 {{ toYaml . }}
-{{- /* The volume of the archive belongs to the group of the processes. A platform that chooses users chooses the group too. */}}
-{{- if and (eq (include "co.archivePlace" $) "claim") .runAsUser (not (hasKey . "fsGroup")) }}
+{{- /* The volumes of the archive and of the audit log belong to the group of the processes. A platform that chooses users chooses the group too. */}}
+{{- if and (or (eq (include "co.archivePlace" $) "claim") $.Values.gateway.audit.file) .runAsUser (not (hasKey . "fsGroup")) }}
 fsGroup: {{ .runAsGroup | default .runAsUser | int64 }}
 {{- if not (hasKey . "fsGroupChangePolicy") }}
 fsGroupChangePolicy: OnRootMismatch

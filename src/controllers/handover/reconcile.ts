@@ -7,6 +7,7 @@ import {
 } from '@conversation-operator/kube/core';
 import { found } from '@conversation-operator/kube/errors';
 import { apiVersionOf, isOwnedBy } from '@conversation-operator/kube/object';
+import type { Audit } from '../../observability/audit.ts';
 import type { Totals } from '../../quota/caps.ts';
 import {
   cachedConversation,
@@ -43,6 +44,7 @@ import {
 } from './decide.ts';
 
 export interface HandoverReconcilerOptions extends CommonNeeds {
+  readonly audit: Audit;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'handovers'>;
   /** Why a limit on stored objects does not allow an owner this growth; undefined: it does. */
   readonly noRoomFor: (namespace: string, owner: string, growth: Totals) => string | undefined;
@@ -93,10 +95,11 @@ export class HandoverReconciler {
     signal: AbortSignal,
   ): Promise<Result | 'again'> {
     const { handover } = observed;
-    const { client, clock, logger } = this.#options;
+    const { client, clock, logger, audit } = this.#options;
     const { name: id } = handover.metadata;
     const { from, to, conversation } = handover.spec;
     const about = { handover: id, conversation: conversation.name, from, to };
+    const line = { by: 'operator', ...about } as const;
     switch (step.kind) {
       case 'rest':
         if (handover.status?.phase === undefined)
@@ -106,14 +109,15 @@ export class HandoverReconciler {
         await deleteObject({ client, signal }, handovers, handover);
         return undefined;
       case 'done':
+        // The move has taken place. A line after the write would be lost with this process.
+        audit('HandoverDone', line);
         await this.#write(handover, { phase: 'Done', finishedTime: isoTime(clock) }, signal);
-        logger.info('HandoverDone', { ...about, by: handover.spec.answer?.by });
         return 'again';
       case 'refuse': {
         const { reason, message } = step;
         const finishedTime = isoTime(clock);
         await this.#write(handover, { phase: 'Refused', reason, message, finishedTime }, signal);
-        logger.info('HandoverRefused', { ...about, reason });
+        audit('HandoverRefused', { ...line, reason });
         return 'again';
       }
       case 'wait-for-pause':
@@ -162,7 +166,7 @@ export class HandoverReconciler {
           'status',
         );
       case 'move-conversation':
-        return this.#patchConversation(conversation, movedTo(to), signal);
+        return this.#patchConversation(conversation, movedTo(to, conversation), signal);
       case 'unlock-sandbox':
         return this.#patchSandbox(sandbox, { handover: null }, signal);
       case 'unlock-conversation':
@@ -366,10 +370,20 @@ function madeForOf(sandbox: Sandbox) {
   return reference && { metadata: { namespace, name: reference.name, uid: reference.uid } };
 }
 
-/** The secrets of the start were the old owner's, and so were answers that no agent has had. */
-const movedTo = (owner: string) => ({
+/**
+ * The secrets of the start were the old owner's, and so were messages and answers that no agent has
+ * had: the agent would work for them with the secrets of the new owner, who has not read them.
+ */
+const movedTo = (owner: string, conversation: CachedConversation | undefined) => ({
   metadata: { annotations: { [secretsMacAnnotation]: null } },
-  spec: { owner, secrets: null, approvals: null, handover: null },
+  spec: {
+    owner,
+    handovers: (conversation?.spec.handovers ?? 0) + 1,
+    secrets: null,
+    messages: null,
+    approvals: null,
+    handover: null,
+  },
 });
 
 const lockRequest = ({ metadata, spec }: CachedConversation | Sandbox): readonly Request[] =>

@@ -11,8 +11,15 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { notFound } from '../errors/common-problems.ts';
+import type { Audit } from '../../observability/audit.ts';
 import { answerOf, answerSchema, approvalsPath, hasAnswer, storeAnswer } from './answer.ts';
-import { type Route, changeableConversation, endpoints, ownConversation } from '../http/route.ts';
+import {
+  type Route,
+  callerOf,
+  changeableConversation,
+  endpoints,
+  ownConversation,
+} from '../http/route.ts';
 import { Derived } from '../lookup/cache.ts';
 import { storedWithSandbox } from '../lookup/stored.ts';
 import { searchPage, sortedBy } from '../paging/keyset.ts';
@@ -51,6 +58,7 @@ interface ApprovalNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly lookup: ResourceLookup;
+  readonly audit: Audit;
   readonly feeds: {
     readonly conversations: ObjectFeed<CachedConversation>;
     readonly sandboxes: ObjectFeed<Sandbox>;
@@ -59,7 +67,7 @@ interface ApprovalNeeds {
 
 /** Routes that show and answer the agents' requests to use a tool. No answer is automatic. */
 export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
-  const { client, lookup, feeds } = needs;
+  const { client, lookup, feeds, audit } = needs;
   const record = (conversation: CachedConversation) =>
     presentApproval(
       conversation,
@@ -147,6 +155,12 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         const { name } = known.metadata;
         const isNew = answerOf(conversation, id) === undefined;
         await storeAnswer(client, known, id, { ...body, by: call.owner });
+        audit('ApprovalAnswered', {
+          ...callerOf(call),
+          conversation: name,
+          approval: id,
+          answer: 'option_id' in body ? body.option_id : body.decision,
+        });
         const isClosed = (seen: CachedConversation | undefined) =>
           seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
         if (isNew && phase === 'RUNNING')

@@ -10,6 +10,7 @@ import {
 import type { Cache } from '../lookup/cache.ts';
 import { Listeners } from '../lookup/object-feed.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import type { AuditHolder } from '../../observability/audit.ts';
 import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 
@@ -32,6 +33,8 @@ export interface KeyChain {
   readonly uids: readonly string[];
   /** Whether a key of the chain belongs to a browser session, which may not read secrets. */
   readonly hasSession: boolean;
+  /** The key itself, and whom it follows from, as the audit log names them. */
+  readonly holder: Omit<AuditHolder, 'owner'>;
 }
 
 const everyScope: ReadonlySet<ApiKeyScope> = new Set(apiKeyScopes);
@@ -76,6 +79,7 @@ export function chainOf(
   let hasSession = false;
   let scopes = everyScope;
   let templates: readonly string[] | undefined;
+  let holder: KeyChain['holder'] = { key: key.metadata.name };
   for (let link: ApiKey | undefined = key; ;) {
     const { metadata, spec }: ApiKey = link;
     if (!isLive(link) || spec.disabled === true || uids.length === maxChainLength) return undefined;
@@ -87,7 +91,16 @@ export function chainOf(
     if (validUntilMs <= nowMs || startOf(link) > nowMs) return undefined;
     if (spec.role === 'user') role = 'user';
     if (spec.scopes !== undefined) scopes = new Set(spec.scopes.filter((one) => scopes.has(one)));
-    if (spec.signIn === 'Session') hasSession = true;
+    if (spec.signIn === 'Session') {
+      hasSession = true;
+      holder = { ...holder, session: metadata.name };
+    }
+    if (spec.person !== undefined) {
+      const { issuer, subject, name } = spec.person;
+      holder = { ...holder, person: { issuer, subject, name } };
+    }
+    if (spec.serviceAccount !== undefined)
+      holder = { ...holder, serviceAccount: spec.serviceAccount };
     if (spec.templates !== undefined)
       templates = spec.templates.filter((one) => templates?.includes(one) !== false);
     if (spec.issuedBy === undefined)
@@ -99,6 +112,7 @@ export function chainOf(
         validUntilMs,
         uids,
         hasSession,
+        holder,
       };
     link = find(spec.issuedBy.name);
     if (link?.metadata.uid !== spec.issuedBy.uid) return undefined;
@@ -310,6 +324,12 @@ export interface Principal {
   /** Groups of the person, as ISSUER:VALUE; empty for a key without a person. */
   readonly groups: readonly string[];
 }
+
+/** The holder of the key of a request, for the audit log. */
+export const holderOf = ({ owner, chain }: Pick<Principal, 'owner' | 'chain'>): AuditHolder => ({
+  owner,
+  ...chain.holder,
+});
 
 /** Every kind of invalid key gets this problem, so that no response discloses which keys exist. */
 const unauthorized = () =>

@@ -1,5 +1,5 @@
+import { compact } from '@conversation-operator/base/compact';
 import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
 import { type Sandbox, sessionKeyGenerationOf } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -7,18 +7,18 @@ import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
+import type { Audit, AuditHolder, AuditOrigin } from '../../observability/audit.ts';
+import { Repeats } from '../audit/repeats.ts';
 import { expiryBy } from '../lookup/cache.ts';
-import { RepeatedLines } from './repeated-lines.ts';
 import type { Reader } from './session-keys.ts';
-import type { Principal } from './key-ring.ts';
+import { holderOf, type Principal } from './key-ring.ts';
 
 /** Rate limit of a sandbox; its agent reads all secrets at its start and some for each command. */
 const sandboxRate = { perSecond: 20, burst: 200, capacity: 20_000 };
 const ownerRate = { perSecond: 100, burst: 1_000, capacity: 20_000 };
 
 /** One read of a secret, without the value of the secret. */
-export interface SecretRead {
-  readonly requestId: string | undefined;
+export interface SecretRead extends AuditOrigin, Partial<Omit<AuditHolder, 'owner'>> {
   readonly sandbox: Sandbox;
   readonly secret: string;
   /** Id of the conversation whose agent reads; undefined for other readers. */
@@ -35,22 +35,21 @@ export interface SecretRead {
 export class SecretReads {
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  readonly #lines: RepeatedLines<SecretRead>;
+  readonly #repeats: Repeats<SecretRead>;
 
-  constructor({ audit, clock }: { readonly audit: Logger; readonly clock: Clock }) {
-    this.#lines = new RepeatedLines({
-      clock,
-      write: ({ requestId, sandbox, ...rest }, more) =>
-        audit.info('SecretRead', {
-          requestId,
-          owner: sandbox.spec.owner,
-          sandbox: sandbox.metadata.name,
-          ...rest,
-          ...more,
-        }),
-    });
+  constructor({ audit, clock }: { readonly audit: Audit; readonly clock: Clock }) {
     this.#ofSandboxes = new TokenBuckets({ clock, ...sandboxRate });
     this.#ofOwners = new TokenBuckets({ clock, ...ownerRate });
+    this.#repeats = new Repeats({
+      clock,
+      linesAtOnce: 1,
+      maxNames: Infinity,
+      write: ({ sandbox: { metadata, spec }, ...read }, repeats) =>
+        audit(
+          'SecretRead',
+          compact({ ...read, owner: spec.owner, sandbox: metadata.name, repeats }),
+        ),
+    });
   }
 
   /** Counts a read. Throws `rate-limited` above `sandboxRate` or `ownerRate`. */
@@ -64,12 +63,12 @@ export class SecretReads {
   /** Records a read whose response contains the value of the secret. */
   record(read: SecretRead): void {
     const { sandbox, conversation, secret, by } = read;
-    this.#lines.record(JSON.stringify([sandbox.metadata.uid, conversation, secret, by]), read);
+    this.#repeats.record(JSON.stringify([sandbox.metadata.uid, conversation, secret, by]), read);
   }
 
   /** Writes the log lines for the reads that have none yet. */
   close(): void {
-    this.#lines.close();
+    this.#repeats.close();
   }
 }
 
@@ -81,7 +80,7 @@ const maxRemembered = 20_000;
 const maxNames = 100;
 
 interface DisclosuresOptions {
-  readonly audit: Logger;
+  readonly audit: Audit;
   readonly clock: Clock;
   readonly clientAddress: ClientAddress;
 }
@@ -134,7 +133,7 @@ export class Disclosures {
 
   #recordAtEnd(
     shown: readonly string[],
-    { owner, keyName }: Principal,
+    principal: Principal,
     request: IncomingMessage,
     response: Response,
   ): void {
@@ -143,11 +142,10 @@ export class Disclosures {
     const client = clientAddress(request);
     response.once('close', () => {
       const { requestId, route } = response.locals;
-      audit.info('SessionKeyRead', {
+      audit('SessionKeyRead', {
         requestId,
         action: route?.operationId,
-        owner,
-        key: keyName,
+        ...holderOf(principal),
         client,
         sandboxes: shown.slice(0, maxNames),
         ...(shown.length > maxNames ? { more: shown.length - maxNames } : {}),

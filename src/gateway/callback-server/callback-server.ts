@@ -9,6 +9,7 @@ import { closeServer, listenOn } from '@conversation-operator/http/server/listen
 import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { AuditOrigin } from '../../observability/audit.ts';
 import { requestIdOf, refuseConnection, refusedResponse, sendProblem } from '../http/send-bytes.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/problem-response.ts';
@@ -21,6 +22,8 @@ import type { MeasuredRuntime } from '../../observability/metrics.ts';
 export interface CallbackRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  /** Id and client of the request, for the audit log. */
+  readonly origin: AuditOrigin;
   /** The sandbox that the path names, if cached. No response may disclose whether it exists. */
   readonly sandbox: Sandbox | undefined;
   /** Decoded path segments after the sandbox's name; no segment is empty, `.` or `..`. */
@@ -127,7 +130,12 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     logger,
   });
 
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const { clientAddress } = trustedProxies([]);
+  const answer = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+  ): Promise<void> => {
     const url = new URL(request.url ?? '/', 'http://gateway');
     if (url.pathname === '/alive') {
       sendJson(response, 200, { status: 'ok' });
@@ -144,7 +152,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       arriveInTime(request, response, {
         clock,
         requestMs: defaultTimeouts.requestMs,
-        refuse: (refusal) => refuseConnection(request.socket, refusal, requestIdOf(request)),
+        refuse: (refusal) => refuseConnection(request.socket, refusal, requestId),
       });
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the caller has gone')));
@@ -152,6 +160,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     await handler.handle({
       request,
       response,
+      origin: { requestId, client: clientAddress(request) },
       sandbox: sandboxes.store.get(namespace, sandboxName),
       path,
       query: url.searchParams,
@@ -166,14 +175,15 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       wantsUpgrade: () => false,
       refuse: refusedResponse,
       request: (request, response) => {
-        answer(request, response).catch((error: unknown) => {
+        const requestId = requestIdOf(request);
+        answer(request, response, requestId).catch((error: unknown) => {
           const problem = toProblem(error);
           // A disconnect of the caller also causes an error, which is no failure of the service.
           if (problem.code === 'internal')
             logger[response.destroyed ? 'debug' : 'error']('A request of a sandbox failed', {
               error,
             });
-          sendProblem(response, problem, requestIdOf(request));
+          sendProblem(response, problem, requestId);
         });
       },
     },

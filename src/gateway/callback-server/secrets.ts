@@ -9,7 +9,6 @@ import { keySeedOf, type Sandbox } from '../../resources/sandbox.ts';
 import type { SecretReads } from '../auth/secret-reads.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { notFound } from '../errors/common-problems.ts';
-import { requestIdOf } from '../http/send-bytes.ts';
 import { newPool } from '../limits/pools.ts';
 import type { SecretReader } from '../lookup/secret-reader.ts';
 import { bearerTokenOf, noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
@@ -68,7 +67,7 @@ export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler 
 
   return {
     name: 'secrets',
-    handle: async ({ request, response, sandbox: named, path, signal, countFor }) => {
+    handle: async ({ request, response, origin, sandbox: named, path, signal, countFor }) => {
       const sandbox = holderOf(request, named);
       countFor(sandbox);
       const [id, name, ...rest] = path;
@@ -87,8 +86,7 @@ export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler 
         const conversation = await conversationIn(sandbox, id, signal);
         const value = await secrets.valueFor(sandbox, name, [conversation]);
         if (value === undefined) throw notFound('secret');
-        const requestId = requestIdOf(request);
-        reads.record({ requestId, sandbox, conversation: id, secret: name, by: 'agent' });
+        reads.record({ ...origin, sandbox, conversation: id, secret: name, by: 'agent' });
         sendText(response, 200, value, {
           'cache-control': 'no-store',
           'x-content-type-options': 'nosniff',

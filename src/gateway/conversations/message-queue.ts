@@ -97,6 +97,8 @@ export async function queueMessage(
     const number =
       Math.max(
         stored.status?.messages?.lastDelivered ?? 0,
+        // A handover removes messages whose delivery may be under way.
+        stored.status?.messages?.inFlight?.number ?? 0,
         ...messages.map((known) => known.number),
       ) + 1;
     const { resourceVersion } = stored.metadata;

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { isoTime } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Push, RefCommand } from '@conversation-operator/git/receive-pack';
@@ -11,6 +10,7 @@ import { conversations } from '../../resources/conversation.ts';
 import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';
 import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Audit, AuditOrigin } from '../../observability/audit.ts';
 import { HourlyLimit } from '../limits/host-budget.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 import { notFound } from '../errors/common-problems.ts';
@@ -18,12 +18,18 @@ import { notFound } from '../errors/common-problems.ts';
 export interface PushRecordsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> {
   readonly client: KubeClient;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly audit: Logger;
+  readonly audit: Audit;
+}
+
+/** The request of a process in a sandbox. */
+export interface PushOrigin extends AuditOrigin {
+  readonly sandbox: Sandbox;
 }
 
 /** A push whose records are stored with the outcome `Unknown`. */
 export interface BegunPush {
   readonly id: string;
+  readonly from: PushOrigin;
   readonly conversation: CachedConversation;
   readonly address: RepositoryAddress;
   readonly commands: readonly RefCommand[];
@@ -37,7 +43,7 @@ export interface PushResult {
 
 /** A push that the gateway rejects, so that the git host gets nothing of it. */
 export interface RefusedPush {
-  readonly sandbox: Sandbox;
+  readonly from: PushOrigin;
   /** Undefined if no conversation of the sandbox uses the repository. */
   readonly conversation: CachedConversation | undefined;
   readonly address: RepositoryAddress;
@@ -71,6 +77,20 @@ const messages: Readonly<Record<Outcome, string>> = {
   Unknown: 'The git host has not reported the outcome of a push:',
 };
 
+/** The fields of a line that all references of a push have. */
+const lineOf = (
+  { requestId, client, sandbox: { metadata, spec } }: PushOrigin,
+  { provider, repository }: RepositoryAddress,
+) => ({
+  requestId,
+  client,
+  owner: spec.owner,
+  sandbox: metadata.name,
+  by: 'agent' as const,
+  provider,
+  repository,
+});
+
 const shortId = (id: string): string => id.slice(0, 8);
 
 /**
@@ -93,11 +113,12 @@ export class PushRecords {
   }
 
   /** Rejects if the push can't be stored. Then the caller must not send the push to the host. */
-  async begin(
-    conversation: CachedConversation,
-    address: RepositoryAddress,
-    commands: readonly RefCommand[],
-  ): Promise<BegunPush> {
+  async begin({
+    from,
+    conversation,
+    address,
+    commands,
+  }: Omit<BegunPush, 'id'>): Promise<BegunPush> {
     const id = randomUUID();
     const time = isoTime(this.#options.clock);
     const begun = commands.map(({ ref, oldId, newId }): PushRecord => ({
@@ -109,40 +130,23 @@ export class PushRecords {
       outcome: 'Unknown',
     }));
     await this.#write(conversation, (pushes) => [...pushes, ...begun].slice(-maxPushes));
-    const { metadata, spec } = conversation;
+    const line = { ...lineOf(from, address), conversation: conversation.metadata.name, id };
     for (const { ref, oldId, newId } of begun)
-      this.#options.audit.info('PushStarted', {
-        owner: spec.owner,
-        conversation: metadata.name,
-        ...address,
-        id,
-        ref,
-        oldId,
-        newId,
-      });
-    return { id, conversation, address, commands };
+      this.#options.audit('PushStarted', { ...line, ref, oldId, newId });
+    return { id, from, conversation, address, commands };
   }
 
   async end(
-    { id, conversation, address, commands }: BegunPush,
+    { id, from, conversation, address, commands }: BegunPush,
     { outcomeOf, bytes }: PushResult,
   ): Promise<void> {
     const { events, audit, logger } = this.#options;
-    const { metadata, spec } = conversation;
+    const { metadata } = conversation;
+    const line = { ...lineOf(from, address), conversation: metadata.name, id };
     for (const { ref, oldId, newId } of commands) {
       const outcome = outcomeOf(ref);
       const change = `${shortId(oldId)} to ${shortId(newId)} in ${address.repository}`;
-      audit.info('Push', {
-        owner: spec.owner,
-        conversation: metadata.name,
-        ...address,
-        id,
-        ref,
-        oldId,
-        newId,
-        outcome,
-        bytes,
-      });
+      audit('Push', { ...line, ref, oldId, newId, outcome, bytes });
       events.record(
         { apiVersion: conversation.apiVersion, kind: conversation.kind, metadata },
         { ...notices[outcome], message: `${messages[outcome]} ${ref} from ${change}` },
@@ -163,13 +167,11 @@ export class PushRecords {
   }
 
   /** Records a rejected push, in the audit log only. */
-  refuse({ sandbox, conversation, address, push, reasons }: RefusedPush): void {
+  refuse({ from, conversation, address, push, reasons }: RefusedPush): void {
     const { commands = [], options } = push ?? {};
-    this.#options.audit.info('PushRefused', {
-      owner: sandbox.spec.owner,
-      sandbox: sandbox.metadata.name,
+    this.#options.audit('PushRefused', {
+      ...lineOf(from, address),
       ...(conversation === undefined ? {} : { conversation: conversation.metadata.name }),
-      ...address,
       refs: shownTexts(commands.map(({ ref }) => ref)),
       ...(options === undefined ? {} : { options: shownTexts(options) }),
       reasons: shownTexts(reasons),

@@ -120,14 +120,20 @@ export class PushRelay {
 
   /** Responds to a push that the gateway rejects, and records it. */
   refuse(
-    { call: { response }, sandbox, address }: RelayedRequest,
+    { call, sandbox, address }: RelayedRequest,
     { conversation, ...refused }: Answer & Pick<PushAccess, 'conversation'>,
   ): void {
     const { metrics, records } = this.#options;
     const { push, reasons } = refused;
     metrics.gitPushes.inc({ result: 'refused' });
-    records.refuse({ sandbox, conversation, address, push, reasons: textsOf(reasons) });
-    respond(response, refused);
+    records.refuse({
+      from: { ...call.origin, sandbox },
+      conversation,
+      address,
+      push,
+      reasons: textsOf(reasons),
+    });
+    respond(call.response, refused);
   }
 
   /** Makes all checks that precede the request to the host. Throws `Refusal`. */
@@ -166,14 +172,16 @@ export class PushRelay {
 
   /** Sends the push to the host. Returns false, without a response, if the push is too large. */
   async #pass(
-    { call: { response }, address }: RelayedRequest,
+    { call: { origin, response }, sandbox, address }: RelayedRequest,
     { conversation, at }: Destination,
     { push, body, incoming, transfer, wanted }: ArrivingPush,
   ): Promise<boolean> {
     const { host, relay, records, metrics } = this.#options;
     const { commands } = push;
     const begun =
-      commands.length === 0 ? undefined : await records.begin(conversation, address, commands);
+      commands.length === 0
+        ? undefined
+        : await records.begin({ from: { ...origin, sandbox }, conversation, address, commands });
     const report = new ReportReader(push);
     let isDenied = false;
     const outcomeOf = (ref: string): PushRecord['outcome'] => {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Logger } from '@conversation-operator/base/logger';
 import { isoTime } from '@conversation-operator/base/clock';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
+import type { Audit } from '../../observability/audit.ts';
 import {
   handovers,
   isFinished,
@@ -15,10 +15,23 @@ import { notFound, unavailable } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { conversationParams } from '../http/fields.ts';
-import { changeableConversation, endpoints, type Call, type Route } from '../http/route.ts';
+import {
+  callerOf,
+  changeableConversation,
+  endpoints,
+  type Call,
+  type Route,
+} from '../http/route.ts';
 import { capProblems, type StorageCaps } from '../lookup/storage-caps.ts';
+import { mapLimited } from '../lookup/resource-lookup.ts';
 import { writeOnStored } from '../lookup/stored.ts';
-import { handoverList, handoverSchema, presentHandover, visibleTo } from './present.ts';
+import {
+  handoverList,
+  handoverSchema,
+  presentHandover,
+  visibleTo,
+  type PresentNeeds,
+} from './present.ts';
 import { offer, ofParty, refuseUnmovable, type OfferNeeds } from './offer.ts';
 
 const base = '/api/v1/handovers';
@@ -29,8 +42,8 @@ export const handoverRequestSchema = z.strictObject({
 });
 const params = z.object({ id: z.string().max(253) });
 
-export interface HandoverNeeds extends OfferNeeds {
-  readonly audit: Logger;
+export interface HandoverNeeds extends OfferNeeds, Pick<PresentNeeds, 'startTexts'> {
+  readonly audit: Audit;
   readonly caps: StorageCaps;
 }
 
@@ -53,17 +66,17 @@ export const handoverRoutes = (needs: HandoverNeeds): readonly Route[] => [
       const conversation = await changeableConversation(needs.lookup, call);
       refuseUnmovable(needs.lookup, conversation, await needs.lookup.sandboxOf(conversation));
       const handover = await offer(needs, conversation, to);
-      record(needs, call, 'HandoverOffered', handover);
-      return { status: 202, json: presentHandover(handover, owner, needs.lookup) };
+      needs.audit('HandoverOffered', { ...callerOf(call), ...auditedAs(handover), to });
+      return { status: 202, json: await presentHandover(handover, owner, needs) };
     },
   }),
   get(base, 'listHandovers', {
     summary: 'Offers from you and to you, the newest first; ended ones for a day',
     responses: { 200: handoverList },
-    handle: ({ owner }) => ({
-      json: ofParty(needs, owner)
-        .toSorted(newestFirst)
-        .map((handover) => presentHandover(handover, owner, needs.lookup)),
+    handle: async ({ owner }) => ({
+      json: await mapLimited(ofParty(needs, owner).toSorted(newestFirst), (handover) =>
+        presentHandover(handover, owner, needs),
+      ),
     }),
   }),
   post(`${base}/{id}/accept`, 'acceptHandover', {
@@ -114,7 +127,7 @@ export const handoverRoutes = (needs: HandoverNeeds): readonly Route[] => [
     handle: async (call) => {
       const handover = await offeredTo(needs, call, 'to');
       const answered = await answer(needs, call, handover, 'Refused');
-      return { json: presentHandover(answered, call.owner, needs.lookup) };
+      return { json: await presentHandover(answered, call.owner, needs) };
     },
   }),
   remove(`${base}/{id}`, 'withdrawHandover', {
@@ -125,14 +138,14 @@ export const handoverRoutes = (needs: HandoverNeeds): readonly Route[] => [
     handle: async (call) => {
       const handover = await offeredTo(needs, call, 'from');
       const answered = await answer(needs, call, handover, 'Withdrawn');
-      return { json: presentHandover(answered, call.owner, needs.lookup) };
+      return { json: await presentHandover(answered, call.owner, needs) };
     },
   }),
 ];
 
-const accepted = ({ lookup }: HandoverNeeds, { owner }: AnswerCall, handover: Handover) => ({
+const accepted = async (needs: HandoverNeeds, { owner }: AnswerCall, handover: Handover) => ({
   status: 202,
-  json: presentHandover(handover, owner, lookup),
+  json: await presentHandover(handover, owner, needs),
 });
 
 const newestFirst = (one: Handover, other: Handover): number =>
@@ -182,7 +195,11 @@ async function answer(
   ).catch((error: unknown) => {
     throw mayBeExecuted(error) ? unavailable(undefined, error) : error;
   });
-  if (isNew) record(needs, call, 'HandoverAnswered', written, { answer: value });
+  if (isNew) {
+    const { from, to } = written.spec;
+    const line = { ...callerOf(call), ...auditedAs(written), from, to, answer: value };
+    needs.audit('HandoverAnswered', line);
+  }
   await feeds.handovers.settled(name, (seen) => seen?.spec.answer !== undefined);
   return written;
 }
@@ -198,23 +215,8 @@ function refuseAnswered(handover: Handover, nowMs: number): void {
     );
 }
 
-/** One line of the audit log for each change of an offer. */
-function record(
-  { audit }: HandoverNeeds,
-  { owner, principal, response }: Pick<AnswerCall, 'owner' | 'principal' | 'response'>,
-  kind: 'HandoverOffered' | 'HandoverAnswered',
-  { metadata, spec }: Handover,
-  more: object = {},
-): void {
-  audit.info(kind, {
-    requestId: response.locals.requestId,
-    owner,
-    key: principal.keyName,
-    client: response.locals.client,
-    handover: metadata.name,
-    conversation: spec.conversation.name,
-    from: spec.from,
-    to: spec.to,
-    ...more,
-  });
-}
+/** A handover in the audit log. */
+const auditedAs = ({ metadata, spec }: Handover) => ({
+  handover: metadata.name,
+  conversation: spec.conversation.name,
+});

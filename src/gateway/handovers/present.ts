@@ -7,6 +7,8 @@ import { handoverEffects } from '../../resources/handover-effects.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-remedies.ts';
 import { pendingApproval } from '../../resources/approval.ts';
+import { confirmationPolicies } from '../../resources/agent-settings.ts';
+import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf, titleOf, updatedAt } from '../presenters/conversation.ts';
 import { nullableText, wireTime } from '../presenters/schemas.ts';
@@ -28,7 +30,11 @@ const factsSchema = z.object({
   model: nullableText,
   sandbox_status: z.enum(sandboxStatuses),
   execution_status: z.enum(executionStatuses).nullable(),
-  waiting_messages: z.int().describe('Messages that the agent has not received.'),
+  waiting_messages: z
+    .int()
+    .describe('Messages that the agent has not received, which do not move.'),
+  confirmation_policy: z.enum(confirmationPolicies).nullable(),
+  instructions: nullableText.describe('Text that the start has appended to the system message.'),
   waits_for_approval: z.boolean(),
   secrets_of_start: z.array(z.string()).describe('Names of the secrets that do not move.'),
   archived_events: z.int(),
@@ -84,15 +90,21 @@ export function visibleTo(
 const timeOf = (time: string | undefined): string | null =>
   time === undefined ? null : wireTime(time);
 
+export interface PresentNeeds {
+  readonly lookup: Pick<ResourceLookup, 'cachedConversation' | 'sandboxIn'>;
+  readonly startTexts: Pick<StartTextReader, 'of'>;
+}
+
 /** The record for one of the two owners, with everything on which a person decides. */
-export function presentHandover(
+export async function presentHandover(
   handover: Handover,
   owner: string,
-  lookup: Pick<ResourceLookup, 'cachedConversation' | 'sandboxIn'>,
-): HandoverRecord {
+  { lookup, startTexts }: PresentNeeds,
+): Promise<HandoverRecord> {
   const { metadata, spec, status } = handover;
   const { name } = spec.conversation;
   const conversation = visibleTo(owner, handover, lookup.cachedConversation(name));
+  const texts = conversation && (await startTexts.of(conversation));
   return {
     id: metadata.name,
     status: wirePhaseOf[phaseOf(handover)],
@@ -106,7 +118,10 @@ export function presentHandover(
     answered_at: timeOf(spec.answer?.time),
     answered_by: spec.answer?.by ?? null,
     finished_at: timeOf(status?.finishedTime),
-    conversation: conversation === undefined ? null : factsOf(conversation, lookup),
+    conversation:
+      texts === undefined || conversation === undefined
+        ? null
+        : factsOf(conversation, lookup, texts),
     moves: [...handoverEffects.moves],
     stays: [...handoverEffects.stays],
     consequences: [...handoverEffects.consequences],
@@ -116,6 +131,7 @@ export function presentHandover(
 function factsOf(
   conversation: CachedConversation,
   lookup: Pick<ResourceLookup, 'sandboxIn'>,
+  { systemMessageSuffix }: Pick<StartTexts, 'systemMessageSuffix'>,
 ): z.output<typeof factsSchema> {
   const { spec, status } = conversation;
   const sandbox = lookup.sandboxIn(conversation);
@@ -129,6 +145,8 @@ function factsOf(
     sandbox_status: sandboxViewOf(conversation, sandbox).phase,
     execution_status: status?.executionStatus ?? null,
     waiting_messages: undeliveredMessages(conversation).length,
+    confirmation_policy: spec.agent?.confirmationPolicy ?? null,
+    instructions: systemMessageSuffix ?? null,
     waits_for_approval: pendingApproval(conversation) !== undefined,
     secrets_of_start: (spec.secrets ?? []).map(({ name }) => name),
     archived_events: status?.archive?.events ?? 0,

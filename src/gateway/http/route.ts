@@ -2,7 +2,8 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { JsonText } from '@conversation-operator/http/body/send-json';
 import type { RequestKind } from '@conversation-operator/http/limits/rate-limits';
-import type { Principal, KeyChain } from '../auth/key-ring.ts';
+import { holderOf, type Principal, type KeyChain } from '../auth/key-ring.ts';
+import type { AuditHolder, AuditOrigin } from '../../observability/audit.ts';
 import type { ApiKeyScope } from '../../resources/api-key.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
@@ -14,8 +15,8 @@ import { moving, notFound } from '../errors/common-problems.ts';
 declare module 'express-serve-static-core' {
   interface Locals {
     requestId: string;
-    /** Address of the client of a request that changes something; else empty. */
-    client?: string;
+    /** Address of the client. */
+    client: string;
     route?: Route;
     /** Pattern of the path of the request; set even if no route has the method. */
     pattern?: string | undefined;
@@ -119,6 +120,19 @@ export interface Call<P, Q, B, H> {
   /** Records the name of the object that a write changes, for the audit log. */
   readonly about: (target: string) => void;
 }
+
+/** Where a request comes from, for the audit log. */
+export const originOf = ({ locals: { requestId, client } }: Response): AuditOrigin => ({
+  requestId,
+  client,
+});
+
+/** The holder of the key of a request, and its origin, for the audit log. */
+export const callerOf = ({
+  principal,
+  response,
+}: Pick<Call<unknown, unknown, unknown, unknown>, 'principal' | 'response'>): AuditOrigin &
+  AuditHolder => ({ ...originOf(response), ...holderOf(principal) });
 
 interface KeyRoute<P, Q, B, H> extends Description, Schemas<P, Q, B, H> {
   readonly handle: (call: Call<P, Q, B, H>) => HandlerResult | Promise<HandlerResult>;
@@ -259,6 +273,12 @@ function staying<T extends { readonly spec: { readonly handover?: unknown } }>(o
 export const changeableConversation = async (lookup: ResourceLookup, call: OwnCall) =>
   staying(await ownConversation(lookup, call));
 
-/** Like `ownSandbox`, for a request that changes the sandbox. */
-export const changeableSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
-  staying(await ownSandbox(lookup, call));
+/**
+ * Like `ownSandbox`, for a request that changes the sandbox. The lock of its conversation counts
+ * too: writes of the old owner would otherwise keep the operator from locking the sandbox.
+ */
+export const changeableSandbox = async (lookup: ResourceLookup, call: OwnCall) => {
+  const sandbox = staying(await ownSandbox(lookup, call));
+  lookup.conversationsNaming(sandbox.metadata.name).forEach(staying);
+  return sandbox;
+};

@@ -12,7 +12,8 @@ import {
   type ApiKeyScope,
 } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
-import { type Route, endpoints, success, successSchema } from '../http/route.ts';
+import { type Route, callerOf, endpoints, success, successSchema } from '../http/route.ts';
+import type { Audit } from '../../observability/audit.ts';
 import { type Principal, refuseTooDeep, requireScope, type KeyRing } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { notFound, onlyAdmin } from '../errors/common-problems.ts';
@@ -164,6 +165,7 @@ interface KeyNeeds {
   readonly ring: KeyRing;
   readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
   readonly publicUrl: () => string;
+  readonly audit: Audit;
   readonly maxKeyLifetimeMs: number | undefined;
 }
 
@@ -198,7 +200,7 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
     body: keyRequestSchema,
     responses: { 201: issuedApiKeySchema },
     problems: ['forbidden', 'too-many-keys', 'key-depth-exceeded'],
-    handle: async ({ principal, body, about }) => {
+    handle: async ({ principal, body, about, response }) => {
       const owner = ownerFor(principal, body);
       refuseTooDeep(principal.chain);
       const expiresAtMs = expiryOfNewKey(body.expires_at, {
@@ -225,6 +227,10 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
         expiresAt: expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString(),
       });
       about(targetOf(resource));
+      needs.audit('KeyCreated', {
+        ...callerOf({ principal, response }),
+        ...createdFields(resource),
+      });
       await needs.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
       return { status: 201, json: { ...presentApiKey(resource), key } };
     },
@@ -235,12 +241,14 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
     params: z.object({ id: z.string() }),
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
-    handle: async ({ principal, owner, params, about }) => {
-      const { client, feeds, lookup } = needs;
+    handle: async ({ principal, owner, params, about, response }) => {
+      const { client, feeds, lookup, audit } = needs;
       const object = await lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
       if (object === undefined) throw notFound('API key');
       about(targetOf(object));
       await deleteOne(client, apiKeys, object, feeds.apiKeys);
+      const revoked = { revoked: object.metadata.name, revokedOf: object.spec.owner };
+      audit('KeyRevoked', { ...callerOf({ principal, response }), ...revoked });
       return success;
     },
   }),
@@ -254,6 +262,15 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
 
 /** The key as the audit log names it, with its owner: an admin may change another owner's key. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
+
+/** A new key in a line `KeyCreated` of the audit log. */
+export const createdFields = ({ metadata, spec }: Pick<ApiKey, 'metadata' | 'spec'>) => ({
+  made: metadata.name,
+  madeFor: spec.owner,
+  role: spec.role,
+  scopes: spec.scopes ?? apiKeyScopes,
+  expires: spec.expirationTime,
+});
 
 /** Omits keys with a deleted issuer: such keys are invalid, and Kubernetes deletes them soon. */
 const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>

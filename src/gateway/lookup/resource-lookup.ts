@@ -224,7 +224,10 @@ const isOwnedBy = ({ spec }: Owned, owner: string | undefined): boolean =>
   owner === undefined ? spec.owner !== '' : spec.owner === owner;
 
 /** Like `Promise.all` over a map, with at most `maxParallelReads` concurrent calls. */
-async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {
+export async function mapLimited<T, R>(
+  items: readonly T[],
+  map: (item: T) => Promise<R>,
+): Promise<R[]> {
   const [only] = items;
   if (only !== undefined && items.length === 1) return [await map(only)];
   const results = new Array<R>(items.length);

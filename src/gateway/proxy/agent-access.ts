@@ -24,6 +24,12 @@ import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
+/** Id of a request, and address of its client. */
+interface RequestOrigin {
+  readonly requestId: string;
+  readonly client: string;
+}
+
 export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly sandboxes: Cache<Sandbox>;
   readonly namespace: string;
@@ -51,6 +57,15 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
    * problem that the client gets instead.
    */
   readonly failedKey: (address: string) => void;
+  /** Records a refused request in the audit log. */
+  readonly refused: (
+    request: RequestOrigin & {
+      readonly action: string;
+      readonly sandbox: string;
+      readonly status: number;
+      readonly outcome: string;
+    },
+  ) => void;
 }
 
 /** Maximum wait of a request until the caches show a new key or a new sandbox. */
@@ -203,9 +218,14 @@ export class AgentAccess {
     }
   }
 
-  logProblem(problem: ProblemError, { sandbox }: ProxyAddress, requestId: string): void {
-    const { logger } = this.options;
-    const { code, cause } = problem;
+  logProblem(
+    problem: ProblemError,
+    { sandbox }: ProxyAddress,
+    { requestId, client }: RequestOrigin,
+  ): void {
+    const { logger, refused } = this.options;
+    const { code, cause, status } = problem;
+    refused({ requestId, client, action: 'passToAgent', sandbox, status, outcome: code });
     if (problem.status === 500)
       logger.error('A request to an agent failed', { requestId, sandbox, error: cause });
     else if (problem.status === 502 || problem.status === 504)

@@ -73,9 +73,10 @@ export async function proxyHttp(
   const { upstreams, options } = access;
   const { clock, connections, limits, scheduler, slowReaders } = options;
   const requestId = requestIdOf(request);
+  const client = access.clientAddress(request);
   measure(access, request, response);
   const onProblem = (problem: ProblemError) => {
-    access.logProblem(problem, address, requestId);
+    access.logProblem(problem, address, { requestId, client });
     sendProblem(response, problem, requestId);
   };
   try {

@@ -56,6 +56,7 @@ export async function proxyWebSocket(
   const { upstreams, handshakes, options } = access;
   const { clock, connections, limits, metrics, slowReaders } = options;
   const requestId = requestIdOf(request);
+  const client = access.clientAddress(request);
   const count = (status: number) =>
     metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status: String(status) });
   const refuse = (problem: ProblemError) => {
@@ -134,7 +135,7 @@ export async function proxyWebSocket(
     });
   } catch (error) {
     const problem = access.problemOf(error, request);
-    access.logProblem(problem, address, requestId);
+    access.logProblem(problem, address, { requestId, client });
     refuse(problem);
   }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { gitPolicyOf, type GitPolicy } from '../../resources/git-settings.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AuditHolder, AuditOrigin } from '../../observability/audit.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { GitCredential, GitCredentials } from '../git/hosts.ts';
 import type { ApiTarget, HostApi } from '../git/host-api/host-api.ts';
@@ -25,6 +26,11 @@ export interface PullRequestCall {
   readonly by: 'client' | 'agent' | 'gateway';
   /** Aborts the call. Absent if the call must be completed: the host may have acted already. */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** A call that the audit log records, with who makes it. */
+export interface AuditedCall extends PullRequestCall {
+  readonly from: AuditOrigin & Partial<AuditHolder> & { readonly sandbox?: string };
 }
 
 /** The access of a conversation to a repository whose policy allows pull requests. */

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { GitPolicy } from '../../resources/git-settings.ts';
 import type { PullRequestRecord } from '../../resources/pull-request.ts';
+import type { Audit } from '../../observability/audit.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import {
   HostApiError,
@@ -22,6 +22,7 @@ import { expiryBy } from '../lookup/cache.ts';
 import {
   HostAccesses,
   refused,
+  type AuditedCall,
   type HostAccess,
   type HostAccessesOptions,
   type PullRequestCall,
@@ -71,7 +72,7 @@ export interface PullRequestsOptions
   extends HostAccessesOptions, Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly client: KubeClient;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly audit: Logger;
+  readonly audit: Audit;
 }
 
 export interface PullRequestRequest {
@@ -127,7 +128,7 @@ export class PullRequests {
    * Opens a pull request. A branch has at most one open pull request: a repeated call returns it,
    * even if the response to the first call was lost.
    */
-  open(call: PullRequestCall, request: PullRequestRequest): Promise<OpenedPullRequest> {
+  open(call: AuditedCall, request: PullRequestRequest): Promise<OpenedPullRequest> {
     return this.#atHost(call, async ({ api, place, present }) => {
       const stored = await this.#records.stored(call.conversation);
       const head = request.head ?? lastPushed(stored);
@@ -140,10 +141,19 @@ export class PullRequests {
       const { title, draft = false } = request;
       const body = withoutQuickActions(request.body ?? '');
       const wanted = { title, body, head, base, draft };
-      const { opened, isNew } = await this.#audited('PullRequest', call, {
-        fields: { provider: place.provider, repository: target.repository, head, base, draft },
+      const { provider } = place;
+      const { repository } = target;
+      const line = { ...lineOf(call), provider, repository, head, base, draft };
+      const { audit } = this.#options;
+      const { opened, isNew } = await this.#audited({
+        begin: () => audit('PullRequestStarted', line),
         act: () => openOnce(api, target, wanted),
-        result: (done) => ({ number: done.opened.number, url: done.opened.url, isNew: done.isNew }),
+        end: (outcome, done) =>
+          audit('PullRequest', {
+            ...line,
+            outcome,
+            ...(done && { number: done.opened.number, url: done.opened.url, isNew: done.isNew }),
+          }),
       });
       this.#forgetDetails(call, opened.number);
       const pullRequest = await this.#records.record(call.conversation, place, opened);
@@ -168,7 +178,7 @@ export class PullRequests {
 
   /** Comments on a pull request of the conversation; by default on the last one. */
   comment(
-    call: PullRequestCall,
+    call: AuditedCall,
     { number, body }: { readonly number?: number | undefined; readonly body: string },
   ): Promise<{ readonly number: number; readonly url: string }> {
     return this.#atHost(call, async ({ api, place, present }) => {
@@ -179,10 +189,14 @@ export class PullRequests {
       const { target, policies } = await present();
       await this.#countWrite(call, policies);
       this.#forgetDetails(call, known);
-      const { url } = await this.#audited('PullRequestComment', call, {
-        fields: { provider: place.provider, repository: target.repository, number: known },
+      const { provider } = place;
+      const { repository } = target;
+      const line = { ...lineOf(call), provider, repository, number: known };
+      const { audit } = this.#options;
+      const { url } = await this.#audited({
+        begin: () => audit('PullRequestCommentStarted', line),
         act: () => api.comment(target, known, withoutQuickActions(body)),
-        result: (done) => done,
+        end: (outcome, done) => audit('PullRequestComment', { ...line, outcome, ...done }),
       });
       this.#forgetDetails(call, known);
       return { number: known, url };
@@ -253,41 +267,35 @@ export class PullRequests {
    * Writes a line of the audit log before the request to the host, and a line with the outcome
    * after the request. The outcome Unknown means that the host may have acted.
    */
-  async #audited<T>(
-    line: string,
-    call: PullRequestCall,
-    {
-      fields,
-      act,
-      result,
-    }: {
-      readonly fields: object;
-      readonly act: () => Promise<T>;
-      readonly result: (done: T) => object;
-    },
-  ): Promise<T> {
-    this.#audit(`${line}Started`, call, fields);
+  async #audited<T>({
+    begin,
+    act,
+    end,
+  }: {
+    readonly begin: () => void;
+    readonly act: () => Promise<T>;
+    readonly end: (outcome: 'Accepted' | 'Rejected' | 'Unknown', done?: T) => void;
+  }): Promise<T> {
+    begin();
     try {
       const done = await act();
-      this.#audit(line, call, { ...fields, outcome: 'Accepted', ...result(done) });
+      end('Accepted', done);
       return done;
     } catch (error) {
       const isRefusal = error instanceof HostApiError && error.code !== 'unavailable';
-      this.#audit(line, call, { ...fields, outcome: isRefusal ? 'Rejected' : 'Unknown' });
+      end(isRefusal ? 'Rejected' : 'Unknown');
       throw error;
     }
   }
-
-  #audit(line: string, { conversation, by }: PullRequestCall, fields: object): void {
-    const { metadata, spec } = conversation;
-    this.#options.audit.info(line, {
-      owner: spec.owner,
-      conversation: metadata.name,
-      by,
-      ...fields,
-    });
-  }
 }
+
+/** The fields of a line that all requests of a conversation to a host have. */
+const lineOf = ({ conversation: { metadata, spec }, by, from }: AuditedCall) => ({
+  ...from,
+  owner: spec.owner,
+  conversation: metadata.name,
+  by,
+});
 
 /**
  * Creates a pull request, or returns the open one of the branch. The host accepts only one for each

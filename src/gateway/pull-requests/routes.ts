@@ -2,7 +2,7 @@ import type { PullRequests } from './pull-requests.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
-import { type Route, changeableConversation, endpoints } from '../http/route.ts';
+import { callerOf, type Route, changeableConversation, endpoints } from '../http/route.ts';
 import { branch, optional, shownName, shownText, conversationParams } from '../http/fields.ts';
 
 const maxTitleLength = 256;
@@ -62,7 +62,7 @@ export function pullRequestRoutes({
             'This gateway can not open pull requests.',
           );
         const { pullRequest, isNew } = await pullRequests.open(
-          { conversation, by: 'client' },
+          { conversation, by: 'client', from: callerOf(call) },
           body,
         );
         const { number, url, provider, head } = pullRequest;

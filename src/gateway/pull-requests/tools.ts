@@ -20,7 +20,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/problem-response.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { pullRequestFields } from './routes.ts';
-import type { PullRequestCall } from './host-access.ts';
+import type { AuditedCall } from './host-access.ts';
 import type { PullRequests } from './pull-requests.ts';
 
 export interface ToolsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> {
@@ -88,7 +88,8 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
         });
       const body = jsonOf(await readBody(call.request, maxBodyBytes));
       const library = await loadLibrary();
-      const server = serverFor({ conversation, by: 'agent' }, options, library);
+      const from = { ...call.origin, sandbox: sandbox.metadata.name };
+      const server = serverFor({ conversation, by: 'agent', from }, options, library);
       await answer(server, call, { body, library });
     },
   };
@@ -134,7 +135,7 @@ const number = z
 
 /** The tools of one conversation. An error becomes a text that the model reads. */
 function serverFor(
-  call: PullRequestCall,
+  call: AuditedCall,
   { pullRequests, logger, version }: ToolsOptions,
   { Server }: Library,
 ): McpServer {

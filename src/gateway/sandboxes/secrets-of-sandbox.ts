@@ -3,7 +3,7 @@ import type { SecretReader } from '../lookup/secret-reader.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { SecretReads } from '../auth/secret-reads.ts';
 import { z } from 'zod';
-import { endpoints, type Route } from '../http/route.ts';
+import { endpoints, originOf, type Route } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { notFound } from '../errors/common-problems.ts';
 import { nullableText } from '../presenters/schemas.ts';
@@ -52,7 +52,7 @@ export function sandboxSettingsRoutes({
       mediaType: 'text/plain',
       problems: ['not-found', 'forbidden', 'secret-unreadable'],
       handle: async ({ owner, params: { id, name }, response }) => {
-        const { requestId, principal, chain } = response.locals;
+        const { principal, chain } = response.locals;
         const sandbox = await sandboxOf(owner, id);
         // A chain with a browser session is rejected: a script in a page could use the session
         // cookie to create API keys and read session keys.
@@ -64,8 +64,13 @@ export function sandboxSettingsRoutes({
         secretReads.admit(sandbox);
         const value = await secrets.valueFor(sandbox, name, secrets.conversationsIn(sandbox));
         if (value === undefined) throw notFound('secret');
-        const by = principal === undefined ? 'session key' : principal.keyName;
-        secretReads.record({ requestId, sandbox, secret: name, by });
+        secretReads.record({
+          ...originOf(response),
+          ...chain.holder,
+          sandbox,
+          secret: name,
+          by: principal === undefined ? 'session key' : principal.keyName,
+        });
         return { plainText: value };
       },
     }),

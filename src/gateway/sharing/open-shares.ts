@@ -1,27 +1,31 @@
 import type { Response } from 'express';
 import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import { compact } from '@conversation-operator/base/compact';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import { subscriberOf } from '@conversation-operator/http/limits/client-address';
 import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
-import { shareNameOf, shares, type Share, type ShareSpec } from '../../resources/share.ts';
-import type { Principal } from '../auth/key-ring.ts';
+import {
+  isShareOf,
+  shareNameOf,
+  shares,
+  type Share,
+  type ShareSpec,
+} from '../../resources/share.ts';
+import type { Audit, AuditLine } from '../../observability/audit.ts';
+import { Repeats } from '../audit/repeats.ts';
+import { holderOf, type Principal } from '../auth/key-ring.ts';
 import { hashKey, isEqual, isWellFormedShareToken } from '../auth/key.ts';
-import { RepeatedLines } from '../auth/repeated-lines.ts';
 import { notFound, unavailable } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { originOf } from '../http/route.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { OpenedShare } from './shared-record.ts';
 import { principalIfAny, type ReaderNeeds } from '../stages/authenticate.ts';
 
-/**
- * Maximum age of a read of a Share. Together with the wait of a read for its permit
- * (`sharedReads`), this age bounds how long a revoked share opens.
- */
+/** Maximum age of a read of a Share, which bounds how long a revoked share opens. */
 const confirmedMs = 2_000;
 /** Maximum tokens in memory; the API server is asked again about a forgotten one. */
 const maxTokens = 2_000;
@@ -39,21 +43,12 @@ interface Answer {
   readonly share: Promise<Share | undefined>;
 }
 
-interface Opening {
-  readonly requestId: string | undefined;
-  readonly share: Share;
-  /** Owner and key of a reader who is signed in. */
-  readonly reader: Pick<Principal, 'owner' | 'keyName'> | undefined;
-  readonly client: string;
-}
-
 interface OpenSharesNeeds extends ReaderNeeds {
   readonly client: Pick<KubeClient, 'get'>;
   readonly namespace: string;
   readonly clock: Clock;
-  readonly audit: Logger;
+  readonly audit: Audit;
   readonly lookup: Pick<ResourceLookup, 'conversation'>;
-  readonly proxies: TrustedProxies;
   readonly rateLimits: Pick<RateLimits, 'failedKey'>;
   readonly isSynced: () => boolean;
 }
@@ -86,7 +81,7 @@ export class OpenShares {
   readonly #shareRates: TokenBuckets;
   readonly #addressRates: TokenBuckets;
   readonly #newTokenRates: TokenBuckets;
-  readonly #lines: RepeatedLines<Opening>;
+  readonly #openings: Repeats<AuditLine<'ShareOpened'>>;
 
   constructor(needs: OpenSharesNeeds) {
     const { clock, audit } = needs;
@@ -94,46 +89,53 @@ export class OpenShares {
     this.#shareRates = new TokenBuckets({ clock, ...shareRate });
     this.#addressRates = new TokenBuckets({ clock, ...addressRate });
     this.#newTokenRates = new TokenBuckets({ clock, ...newTokenRate });
-    this.#lines = new RepeatedLines({
+    this.#openings = new Repeats({
       clock,
-      write: ({ requestId, share: { metadata, spec }, reader, client }, more) =>
-        audit.info('ShareOpened', {
-          requestId,
-          share: metadata.name,
-          conversation: spec.conversation.name,
-          owner: spec.owner,
-          reader: reader?.owner,
-          key: reader?.keyName,
-          client,
-          ...more,
-        }),
+      linesAtOnce: 1,
+      // The rates above bound the readers of a minute.
+      maxNames: Infinity,
+      write: (line, repeats) => audit('ShareOpened', compact({ ...line, repeats })),
     });
   }
 
   /** Throws 404 unless the token opens a share for the request, 429 above a rate, and 503. */
   async open(token: string, response: Response): Promise<OpenedShare> {
-    const { proxies, lookup, isSynced } = this.#needs;
-    const { req: request, locals } = response;
+    const { isSynced } = this.#needs;
     if (!isSynced()) throw unavailable();
-    const client = proxies.clientAddress(request);
+    const origin = originOf(response);
+    const { client } = origin;
     takeFrom(this.#addressRates, subscriberOf(client));
     const share = await this.#shareOf(token, client);
     if (share === undefined) throw this.#refused(client);
     takeFrom(this.#shareRates, share.metadata.uid);
     const reader = await this.#readerOf(share, response);
     if (!isFor(share.spec, reader)) throw this.#refused(client);
-    const { owner, conversation: shared } = share.spec;
-    const conversation = await lookup.conversation(owner, shared.name);
-    if (conversation?.metadata.uid !== shared.uid || conversation.spec.owner !== owner)
-      throw this.#refused(client);
-    const opening = { requestId: locals.requestId, share, reader, client };
-    this.#lines.record(JSON.stringify([share.metadata.uid, reader?.keyName, client]), opening);
+    const conversation = await this.#conversationOf(share);
+    if (conversation === undefined) throw this.#refused(client);
+    this.#openings.record(JSON.stringify([share.metadata.uid, reader?.keyName, client]), {
+      ...origin,
+      ...(reader && holderOf(reader)),
+      share: share.metadata.name,
+      conversation: share.spec.conversation.name,
+      sharedBy: share.spec.owner,
+    });
     return { share, conversation };
+  }
+
+  /**
+   * Throws 404 where the share has ended in the meantime, such as while its read waited for an
+   * agent, which may answer as late as it likes.
+   */
+  async confirm(token: string, { share }: OpenedShare, response: Response): Promise<void> {
+    const current = await this.#shareOf(token, originOf(response).client);
+    const isSame = current?.metadata.uid === share.metadata.uid;
+    if (!isSame || (await this.#conversationOf(share)) === undefined)
+      throw notFound('shared conversation');
   }
 
   /** Writes the audit lines of the openings that have none yet. */
   close(): void {
-    this.#lines.close();
+    this.#openings.close();
   }
 
   /** The reader; of a link only the person of a session, as the link opens without any credential. */
@@ -141,6 +143,13 @@ export class OpenShares {
     return subject.kind === 'Link'
       ? this.#needs.sessions.principalOf(response.req)
       : principalIfAny(this.#needs, response.req, response);
+  }
+
+  /** The conversation of a share, unless it has changed its owner since. */
+  async #conversationOf(share: Share) {
+    const { owner, conversation: shared } = share.spec;
+    const conversation = await this.#needs.lookup.conversation(owner, shared.name);
+    return conversation !== undefined && isShareOf(share, conversation) ? conversation : undefined;
   }
 
   /** The share of a token, if it is valid. */

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import type { Clock } from '@conversation-operator/base/clock';
 import { compact } from '@conversation-operator/base/compact';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { isLive } from '@conversation-operator/kube/object';
+import type { Audit } from '../../observability/audit.ts';
 import { conversations } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { ownerName } from '../../resources/schema.ts';
 import {
+  isShareOf,
   maxGroupLength,
   shareNameOf,
   shares,
@@ -23,7 +23,13 @@ import { notFound } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { conversationParams, optional, time } from '../http/fields.ts';
-import { changeableConversation, endpoints, ownConversation, type Route } from '../http/route.ts';
+import {
+  callerOf,
+  changeableConversation,
+  endpoints,
+  ownConversation,
+  type Route,
+} from '../http/route.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { nullableText, timestampSchema, wireTime } from '../presenters/schemas.ts';
@@ -88,10 +94,9 @@ interface ShareNeeds {
   readonly namespace: string;
   readonly clock: Clock;
   readonly random: RandomBytes;
-  readonly audit: Logger;
+  readonly audit: Audit;
   readonly lookup: ResourceLookup;
   readonly ring: Pick<KeyRing, 'keyNamed'>;
-  readonly proxies: Pick<TrustedProxies, 'clientAddress'>;
   readonly publicUrl: () => string;
   readonly maxKeyLifetimeMs: number | undefined;
   /** Groups that the settings of the identity providers know. */
@@ -110,7 +115,7 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
     handle: async (call) => {
       const conversation = await ownConversation(needs.lookup, call);
       const known = await sharesOf(needs, call.owner);
-      return { json: known.filter((share) => isOf(share, conversation)).map(present) };
+      return { json: known.filter((share) => isShareOf(share, conversation)).map(present) };
     },
   }),
   post(base, 'createShare', {
@@ -121,11 +126,11 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
     responses: { 201: createdShareSchema },
     problems: ['not-found', 'wrong-state', 'too-many-shares'],
     handle: async ({ principal, body, ...call }) => {
-      const { client, namespace, random, clock } = needs;
+      const { client, namespace, random } = needs;
       refuseUnknownGroup(needs.groups, body);
       const expirationTime = expiryOf(body, needs);
       const conversation = await changeableConversation(needs.lookup, call);
-      refuseTooMany(await sharesOf(needs, call.owner), conversation, clock);
+      refuseTooMany(await sharesOf(needs, call.owner), conversation, needs);
       const token = generateKey(random, 'cs_');
       const sha256 = hashKey(token);
       const { name, uid } = conversation.metadata;
@@ -140,7 +145,7 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
         },
         spec: compact({
           owner: call.owner,
-          conversation: { name, uid },
+          conversation: compact({ name, uid, handovers: conversation.spec.handovers }),
           subject: compact({ kind: storedKinds[body.subject.kind], name: body.subject.name }),
           sha256,
           expirationTime,
@@ -149,7 +154,12 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
         }),
       });
       call.about(targetOf(share));
-      record(needs, 'ShareCreated', { share, principal, response: call.response });
+      needs.audit('ShareCreated', {
+        ...callerOf({ principal, response: call.response }),
+        ...auditedAs(share),
+        with: share.spec.subject,
+        expires: expirationTime,
+      });
       return { status: 201, json: { ...present(share), url: urlOf(needs, token) } };
     },
   }),
@@ -161,10 +171,12 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
     handle: async ({ principal, params, ...call }) => {
       const conversation = await ownConversation(needs.lookup, { ...call, params });
       const share = await shareNamed(needs, params.share_id);
-      if (share?.spec.owner !== call.owner || !isOf(share, conversation)) throw notFound('share');
+      if (share?.spec.owner !== call.owner || !isShareOf(share, conversation))
+        throw notFound('share');
       call.about(targetOf(share));
       await deleteOne(needs.client, shares, share, { settled: () => Promise.resolve(undefined) });
-      record(needs, 'ShareRevoked', { share, principal, response: call.response });
+      const caller = callerOf({ principal, response: call.response });
+      needs.audit('ShareRevoked', { ...caller, ...auditedAs(share) });
       call.response.status(204).end();
       return 'sent' as const;
     },
@@ -174,11 +186,14 @@ export const shareRoutes = (needs: ShareNeeds): readonly Route[] => [
 const targetOf = ({ metadata, spec }: Share): string =>
   `share/${metadata.name} of conversation/${spec.conversation.name}`;
 
+/** A share in the audit log. */
+const auditedAs = ({ metadata, spec }: Share) => ({
+  share: metadata.name,
+  conversation: spec.conversation.name,
+});
+
 const urlOf = ({ publicUrl }: ShareNeeds, token: string): string =>
   `${publicUrl()}/shared/${token}`;
-
-const isOf = ({ spec }: Share, { metadata }: CachedConversation): boolean =>
-  spec.conversation.name === metadata.name && spec.conversation.uid === metadata.uid;
 
 /** The shares of an owner, oldest first, from the API server: another replica may have written. */
 async function sharesOf(
@@ -209,12 +224,18 @@ async function shareNamed(
 function refuseTooMany(
   known: readonly Share[],
   conversation: CachedConversation,
-  clock: Pick<Clock, 'now'>,
+  { clock, lookup }: Pick<ShareNeeds, 'clock' | 'lookup'>,
 ): void {
-  const open = known.filter(({ spec: { expirationTime } }) =>
-    expirationTime === undefined ? true : Date.parse(expirationTime) > clock.now(),
-  );
-  const ofConversation = open.filter((share) => isOf(share, conversation));
+  const open = known.filter((share) => {
+    const { expirationTime, conversation: shared } = share.spec;
+    // The owner can not revoke shares of a conversation that another owner has now.
+    const current = lookup.cachedConversation(shared.name);
+    return (
+      (current === undefined || isShareOf(share, current)) &&
+      (expirationTime === undefined || Date.parse(expirationTime) > clock.now())
+    );
+  });
+  const ofConversation = open.filter((share) => isShareOf(share, conversation));
   const refusal = (what: string, limit: number, current: number) =>
     new ProblemError(
       'too-many-shares',
@@ -257,38 +278,13 @@ function expiryOf(
 
 /**
  * The key on which a share depends, so that a stolen key opens nothing once it is revoked: the API
- * key of the request, or the one that has opened its session. A person who signs out keeps shares.
+ * key of the request, or the one that has opened its session. A person who signs out keeps shares;
+ * those of a service account end with its hourly key.
  */
 function issuerOf(
   ring: ShareNeeds['ring'],
   { keyName: name, keyUid: uid }: Principal,
 ): ShareSpec['issuedBy'] {
   const key = ring.keyNamed(name, uid);
-  return key?.spec.signIn === undefined ? { name, uid } : key.spec.issuedBy;
-}
-
-function record(
-  { audit, proxies }: Pick<ShareNeeds, 'audit' | 'proxies'>,
-  message: 'ShareCreated' | 'ShareRevoked',
-  {
-    share: { metadata, spec },
-    principal,
-    response,
-  }: {
-    readonly share: Share;
-    readonly principal: Principal;
-    readonly response: Parameters<Route['handle']>[0]['response'];
-  },
-): void {
-  audit.info(message, {
-    requestId: response.locals.requestId,
-    share: metadata.name,
-    conversation: spec.conversation.name,
-    owner: spec.owner,
-    subject: spec.subject.kind,
-    name: spec.subject.name,
-    expirationTime: spec.expirationTime,
-    key: principal.keyName,
-    client: proxies.clientAddress(response.req),
-  });
+  return key?.spec.signIn === 'Session' ? key.spec.issuedBy : { name, uid };
 }

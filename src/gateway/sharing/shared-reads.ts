@@ -101,9 +101,8 @@ export function sharedRoutes(needs: SharedReadsNeeds): readonly Route[] {
       ],
       handle: async ({ request, response, query }) => {
         response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
-        const opened = await currentOwner.run(anyReader, () =>
-          openShares.open(tokenOf(request), response),
-        );
+        const token = tokenOf(request);
+        const opened = await currentOwner.run(anyReader, () => openShares.open(token, response));
         const valid = validate<undefined, Q, undefined, undefined>(
           definition.query === undefined ? {} : { query: definition.query },
           { params: {}, query, headers: {}, body: {} },
@@ -119,7 +118,9 @@ export function sharedRoutes(needs: SharedReadsNeeds): readonly Route[] {
           const holder = { owner, sandbox: opened.conversation.metadata.uid };
           const release = await places.sharedReads.wait(holder, { signal });
           try {
-            return await work();
+            const result = await work();
+            await currentOwner.run(anyReader, () => openShares.confirm(token, opened, response));
+            return result;
           } finally {
             release();
           }

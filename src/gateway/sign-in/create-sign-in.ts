@@ -1,6 +1,6 @@
 import type { Logger } from '@conversation-operator/base/logger';
-import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { ApiKey } from '../../resources/api-key.ts';
+import type { Audit } from '../../observability/audit.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import type { RandomBytes } from '../auth/key.ts';
 import type { GatewayOptions } from '../gateway-options.ts';
@@ -17,16 +17,15 @@ interface SignInParts {
   readonly lookup: Pick<ResourceLookup, 'apiKeysOf' | 'everyApiKey'>;
   readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
   readonly logger: Logger;
-  readonly audit: Logger;
-  readonly clientAddress: ClientAddress;
   readonly publicUrl: () => string;
   readonly random: RandomBytes;
+  readonly audit: Audit;
 }
 
 /** Creates the ways to use the gateway without an API key: sessions, and tokens of the cluster. */
 export function createSignIn(
   { client, namespace, clock, keys, maxKeyLifetimeMs, signIn }: GatewayOptions,
-  { ring, lookup, feeds, logger, audit, clientAddress, publicUrl, random }: SignInParts,
+  { ring, lookup, feeds, logger, audit, publicUrl, random }: SignInParts,
 ) {
   const { issuers = [], outward, serviceAccounts } = signIn ?? {};
   const sessions = new Sessions({
@@ -39,6 +38,7 @@ export function createSignIn(
     feeds,
     publicUrl,
     random,
+    audit,
     ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
   });
   const identityProviders = new IdentityProviders({
@@ -51,14 +51,7 @@ export function createSignIn(
   return {
     sessions,
     identityProviders,
-    personChecks: new PersonChecks({
-      sessions,
-      identityProviders,
-      clock,
-      logger,
-      audit,
-      clientAddress,
-    }),
+    personChecks: new PersonChecks({ sessions, identityProviders, clock, logger }),
     deviceLogins: new DeviceLogins({
       client,
       namespace,
@@ -81,6 +74,7 @@ export function createSignIn(
         lookup,
         feed: feeds.apiKeys,
         random,
+        audit,
       }),
   };
 }

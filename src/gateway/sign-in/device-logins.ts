@@ -9,7 +9,7 @@ import {
 } from '@conversation-operator/kube/errors';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
-import type { KeyRing, Principal } from '../auth/key-ring.ts';
+import type { KeyRing, Principal, ValidKey } from '../auth/key-ring.ts';
 import { generateKey, hashKey, isWellFormedKey, issueKey, type RandomBytes } from '../auth/key.ts';
 import { refuseTooManyKeys } from '../keys/keys.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
@@ -119,9 +119,10 @@ export class DeviceLogins {
     pending: readonly ApiKey[],
   ): Promise<{ readonly deviceCode: string; readonly userCode: string }> {
     const { client, namespace, clock, feed, random } = this.#options;
-    const taken = new Set(pending.map(({ spec }) => spec.device?.userCode));
+    const taken = new Set(pending.map(({ spec }) => spec.device?.userCodeHash));
+    const [sealKey] = this.#sealKeys();
     let userCode = newUserCode();
-    while (taken.has(userCode)) userCode = newUserCode();
+    while (taken.has(userCodeHash(sealKey, userCode))) userCode = newUserCode();
     const { key: deviceCode, resource } = await issueKey({
       client,
       namespace,
@@ -129,7 +130,11 @@ export class DeviceLogins {
       owner: deviceLoginOwner,
       signIn: 'Device',
       description: 'A program that waits for a person.',
-      device: { userCode, program, address: address.slice(0, maxAddressLength) },
+      device: {
+        userCodeHash: userCodeHash(sealKey, userCode),
+        program,
+        address: address.slice(0, maxAddressLength),
+      },
       expiresAt: new Date(clock.now() + deviceLoginSeconds * 1000).toISOString(),
     });
     await feed.settled(resource.metadata.name, (seen) => seen !== undefined);
@@ -138,10 +143,21 @@ export class DeviceLogins {
 
   /** The login of a user code that waits for an answer; undefined if there is none. */
   find(userCode: string): PendingLogin | undefined {
+    const hashes = new Set(this.#sealKeys().map((key) => userCodeHash(key, userCode)));
     for (const { metadata, spec, status } of this.#pending())
-      if (spec.device?.userCode === userCode && status?.deviceAnswer === undefined)
+      if (
+        spec.device !== undefined &&
+        hashes.has(spec.device.userCodeHash) &&
+        status?.deviceAnswer === undefined
+      )
         return { ...metadata, device: spec.device };
     return undefined;
+  }
+
+  #sealKeys(): readonly [Buffer, ...Buffer[]] {
+    const [first, ...others] = this.#options.keys.sessionSealKeys();
+    if (first === undefined) throw new Error('a master key is needed for logins by a code');
+    return [first, ...others];
   }
 
   /**
@@ -153,10 +169,9 @@ export class DeviceLogins {
     person: Principal,
     { scopes, expiresAtMs }: Grant,
   ): Promise<string | undefined> {
-    const { client, namespace, keys, feed, lookup } = this.#options;
+    const { client, namespace, feed, lookup } = this.#options;
     refuseTooManyKeys(lookup, person.owner);
-    const [sealKey] = keys.sessionSealKeys();
-    if (sealKey === undefined) throw new Error('a master key is needed to grant a key');
+    const [sealKey] = this.#sealKeys();
     const name = keyNameOf(login.uid);
     // The key ends with the session, as every key that a session makes.
     const issuedBy = { name: person.keyName, uid: person.keyUid };
@@ -193,7 +208,7 @@ export class DeviceLogins {
   /** The key that a person has granted to the program with this device code, or the error. */
   async redeem(
     deviceCode: string,
-  ): Promise<{ readonly key: string; readonly expiresAtMs: number } | TokenError> {
+  ): Promise<{ readonly key: string; readonly granted: ValidKey } | TokenError> {
     const { client, namespace, clock, ring, keys } = this.#options;
     if (!isWellFormedKey(deviceCode)) return 'expired_token';
     await ring.appears('sha256', hashKey(deviceCode), appearMs);
@@ -225,7 +240,7 @@ export class DeviceLogins {
       .sessionSealKeys()
       .map((sealKey) => generateKey(randomOf(sealKey, uid)))
       .find((text) => hashKey(text) === granted.key.spec.sha256);
-    return key === undefined ? 'expired_token' : { key, expiresAtMs: granted.chain.expiresAtMs };
+    return key === undefined ? 'expired_token' : { key, granted };
   }
 
   /** Stores the answer to the version that the person saw; false if it has changed since. */
@@ -276,6 +291,13 @@ export class DeviceLogins {
     return pending;
   }
 }
+
+/**
+ * The form of a user code in the cluster. A plain hash of a code, which has 35 bits, could be
+ * reversed by whoever may list ApiKeys, and that one could answer the login.
+ */
+const userCodeHash = (sealKey: BinaryLike, userCode: string): string =>
+  createHmac('sha256', sealKey).update(`user-code/${userCode}`).digest('hex');
 
 const keyNameOf = (uid: string): string => `key-${uid}`;
 

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import { z } from 'zod';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Audit } from '../../observability/audit.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import {
   subscriberOf,
@@ -9,11 +9,11 @@ import {
 import { TokenBuckets, type RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { ApiKeyScope } from '../../resources/api-key.ts';
 import { plainText } from '../../resources/plain-text.ts';
-import { refuseTooDeep, requireScope, type Principal } from '../auth/key-ring.ts';
+import { holderOf, refuseTooDeep, requireScope, type Principal } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { unavailable } from '../errors/common-problems.ts';
 import { invalidField } from '../errors/validation.ts';
-import { endpoints, type HandlerResult, type Route } from '../http/route.ts';
+import { callerOf, endpoints, originOf, type HandlerResult, type Route } from '../http/route.ts';
 import { escapeHtml, leavePage, sendPage, type Page } from '../pages/page.ts';
 import {
   deviceLoginSeconds,
@@ -35,7 +35,7 @@ interface DeviceNeeds {
   readonly proxies: TrustedProxies;
   readonly rateLimits: RateLimits;
   readonly clock: Clock;
-  readonly audit: Logger;
+  readonly audit: Audit;
   readonly maxKeyLifetimeMs: number | undefined;
 }
 
@@ -83,20 +83,24 @@ ${notice === '' ? '' : `<p role="alert">${escapeHtml(notice)}</p>`}
 `,
 });
 
-const questionPage = ({ device }: PendingLogin, { owner, personName }: Principal): Page => ({
+const questionPage = (
+  { device }: PendingLogin,
+  code: string,
+  { owner, personName }: Principal,
+): Page => ({
   title: 'Let a program in',
   hasForm: true,
   body: `
 <main>
 <h1>Let this program act as ${escapeHtml(personName ?? owner)}?</h1>
-<p>Allow it only if you have just started it, and it shows the code <b>${escapeHtml(shownCode(device.userCode))}</b>. Whoever sent you a link to this page would get the key.</p>
+<p>Allow it only if you have just started it, and it shows the code <b>${escapeHtml(shownCode(code))}</b>. Whoever sent you a link to this page would get the key.</p>
 <dl>
 <dt>Program, as it names itself</dt><dd>${escapeHtml(device.program)}</dd>
 <dt>Address from which it asks</dt><dd>${escapeHtml(device.address)}</dd>
 <dt>Owner</dt><dd>${escapeHtml(owner)}</dd>
 </dl>
 <form method="post" action="device">
-<input type="hidden" name="user_code" value="${escapeHtml(device.userCode)}">
+<input type="hidden" name="user_code" value="${escapeHtml(code)}">
 <p><label>Its key opens<br><select name="opens">${[...opens].map(([value, { text }]) => `<option value="${value}">${escapeHtml(text)}</option>`).join('')}</select></label></p>
 <p><label>and ends with this session, or after<br><select name="days">${days.map((count) => `<option value="${count}">${count === 1 ? '1 day' : `${count} days`}</option>`).join('')}</select></label></p>
 <p><button name="answer" value="allow">Allow</button> <button name="answer" value="refuse">Refuse</button></p>
@@ -192,8 +196,12 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         const result = await deviceLogins.redeem(code);
         if (result === 'expired_token') rateLimits.failedKey(client);
         if (typeof result === 'string') return failed(result);
-        const { key, expiresAtMs } = result;
-        const seconds = Math.max(0, Math.floor((expiresAtMs - clock.now()) / 1000));
+        const { key, granted } = result;
+        const { chain } = granted;
+        const { owner, description: program = '' } = granted.key.spec;
+        const who = holderOf({ owner, chain });
+        audit('DeviceKeyRead', { ...originOf(response), ...who, program });
+        const seconds = Math.max(0, Math.floor((chain.expiresAtMs - clock.now()) / 1000));
         return { json: { access_token: key, token_type: 'Bearer', expires_in: seconds } };
       },
     }),
@@ -215,7 +223,7 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         const login = loginOf(text, person);
         return login === undefined
           ? sendPage(response, codePage(wrongCode), 404)
-          : sendPage(response, questionPage(login, person), 200);
+          : sendPage(response, questionPage(login, userCodeOf(text), person), 200);
       },
     }),
     postOpen('/device', 'answerDevice', {
@@ -248,15 +256,11 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         rateLimits.request(person.owner, 'writes');
         const login = loginOf(text, person);
         if (login === undefined) return sendPage(response, codePage(wrongCode), 404);
-        const { owner, keyName: key } = person;
-        const { requestId } = response.locals;
         const { program, address } = login.device;
-        const client = proxies.clientAddress(request);
-        const record = (result: object) =>
-          audit.info('DeviceLogin', { requestId, owner, key, client, program, address, ...result });
+        const line = { ...callerOf({ principal: person, response }), program, address };
         if (form.get('answer') !== 'allow') {
           if (!(await deviceLogins.refuse(login))) throw answered();
-          record({ isAllowed: false });
+          audit('DeviceLogin', { ...line, isAllowed: false });
           return sendPage(response, donePage('The program gets no key.'), 200);
         }
         refuseTooDeep(person.chain);
@@ -270,7 +274,7 @@ export function deviceRoutes(needs: DeviceNeeds): readonly Route[] {
         const expiresAtMs = clock.now() + limitMs;
         const made = await deviceLogins.grant(login, person, { scopes, expiresAtMs });
         if (made === undefined) throw answered();
-        record({ isAllowed: true, made, scopes });
+        audit('DeviceLogin', { ...line, isAllowed: true, made, scopes });
         return sendPage(response, donePage('The program has its key.'), 200);
       },
     }),

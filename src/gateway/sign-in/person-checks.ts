@@ -1,6 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
-import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { Request, Response } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { ApiKey } from '../../resources/api-key.ts';
@@ -14,20 +13,15 @@ import {
   type IssuerSettings,
 } from './identity.ts';
 import type { AccessToken } from './session-cookie.ts';
-import type { Sessions } from './sessions.ts';
+import type { SessionEnd, Sessions } from './sessions.ts';
 
 interface PersonChecksOptions {
   readonly sessions: Pick<Sessions, 'unconfirmedOf' | 'confirm' | 'end'>;
   readonly identityProviders: Pick<IdentityProviders, 'find' | 'introspect' | 'issuers'>;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly audit: Logger;
-  readonly clientAddress: ClientAddress;
 }
 
-/** The issuer has ended an active token, such as by the end of the session there. */
-const inactive = 'The identity provider has ended the access token of the session.';
-const otherRights = 'The person has other rights now, and has to sign in again.';
 /** Permitted difference between the clocks of the issuer and of the gateway. */
 const clockSkewMs = 60_000;
 /** Time after which an issuer is asked about the same session again that has not answered. */
@@ -68,7 +62,7 @@ export class PersonChecks {
     const { uid } = found.key.metadata;
     let check = this.#checks.get(uid);
     if (check === undefined) {
-      check = this.#ask(found, request, response);
+      check = this.#ask(found, response);
       this.#checks.set(uid, check);
     }
     await check;
@@ -76,30 +70,26 @@ export class PersonChecks {
 
   async #ask(
     { key, token }: { readonly key: ApiKey; readonly token: AccessToken },
-    request: Request,
-    { locals: { requestId } }: Response,
+    response: Response,
   ): Promise<void> {
-    const { sessions, identityProviders, audit, clientAddress } = this.#options;
+    const { sessions, identityProviders } = this.#options;
     const { person } = key.spec;
     const issuer = identityProviders.find(person?.issuer ?? '');
     if (person === undefined || issuer?.recheck !== 'introspection') return;
     if (this.#hasExpired(token, 0)) return;
-    let reason: string;
+    let why: SessionEnd;
     try {
       const claims = await identityProviders.introspect(issuer, token, person.subject);
       if (claims === undefined && this.#hasExpired(token, clockSkewMs)) return;
       if (claims !== undefined && (await sessions.confirm(key, this.identityOf(claims, issuer))))
         return;
-      reason = claims === undefined ? inactive : otherRights;
+      why = { reason: claims === undefined ? 'TokenEnded' : 'OtherRights' };
     } catch (error) {
       if (error instanceof IssuerFailed) return;
       if (!(error instanceof IdentityRefused)) throw error;
-      reason = error.message;
+      why = { reason: 'Refused', detail: error.message };
     }
-    await sessions.end(key);
-    const client = clientAddress(request);
-    const { subject } = person;
-    audit.info('SignInRefused', { requestId, issuer: issuer.name, subject, reason, client });
+    await sessions.end(key, response, why);
   }
 
   #hasExpired({ expiresAtMs = Infinity }: AccessToken, skewMs: number): boolean {

@@ -1,5 +1,4 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Sessions } from './sessions.ts';
 import type { KeyUse } from '../auth/key-use.ts';
@@ -11,7 +10,8 @@ import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
 import { ProblemError } from '../errors/problem-error.ts';
 import { unavailable } from '../errors/common-problems.ts';
-import { type Route, endpoints, success, successSchema } from '../http/route.ts';
+import type { Refusals } from '../audit/refusals.ts';
+import { type Route, endpoints, originOf, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, leavePage, type Page } from '../pages/page.ts';
 import { IdentityRefused, type IssuerSettings } from './identity.ts';
 import {
@@ -136,19 +136,24 @@ interface SignInNeeds {
   readonly personChecks: PersonChecks;
   readonly keys: Pick<SandboxKeys, 'sessionSealKeys'>;
   readonly clock: Clock;
-  readonly audit: Logger;
+  readonly refusals: Refusals;
 }
 
 /** The pages and endpoints with which a person signs in and out. */
 export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
-  const { sessions, ring, isSynced, publicUrl, rateLimits, proxies, keyUse } = needs;
+  const { sessions, ring, isSynced, publicUrl, rateLimits, keyUse, refusals } = needs;
   const { identityProviders } = needs;
   const { issuers } = identityProviders;
   const find = (name: string) => identityProviders.find(name);
 
   /** Shows the sign-in page with status 401. Throws 429 after too many failures of the client. */
-  function refuse(response: Response, page: Parameters<typeof keyPage>[0]): 'sent' {
-    rateLimits.failedKey(proxies.clientAddress(response.req));
+  function refuse(
+    response: Response,
+    page: Parameters<typeof keyPage>[0] & { readonly way: 'link' | 'key'; readonly notice: string },
+  ): 'sent' {
+    const origin = originOf(response);
+    rateLimits.failedKey(origin.client);
+    refusals.recordSignIn({ ...origin, way: page.way, reason: page.notice });
     response.setHeader('www-authenticate', 'Bearer');
     return sendPage(response, keyPage({ ...page, issuers }), 401);
   }
@@ -187,7 +192,8 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
           return sendPage(response, keyPage({ returnTo, issuers }), 200);
         }
         const link = await sessions.linkOf(token);
-        if (link === undefined) return refuse(response, { notice: refusedLink, returnTo });
+        if (link === undefined)
+          return refuse(response, { way: 'link', notice: refusedLink, returnTo });
         // Email scanners and chats open links too, so only the form of the page uses up a link.
         const { owner } = link.key.spec;
         return sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
@@ -217,11 +223,12 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
         if (token !== null) {
           const owner = await sessions.redeem(token, response);
           return owner === undefined
-            ? refuse(response, { notice: refusedLink, returnTo })
+            ? refuse(response, { way: 'link', notice: refusedLink, returnTo })
             : leadTo(response, returnTo);
         }
         const principal = authenticateKey(ring, (form.get('api_key') ?? '').trim());
-        if (principal === undefined) return refuse(response, { notice: refusedKey, returnTo });
+        if (principal === undefined)
+          return refuse(response, { way: 'key', notice: refusedKey, returnTo });
         keyUse.seen(principal.keyName);
         rateLimits.request(principal.owner, 'writes');
         await sessions.openWithKey(principal, response);
@@ -270,7 +277,7 @@ const noIssuer = () =>
 
 /** The sign-in at an identity provider, and the return from it. */
 function providerRoutes(needs: SignInNeeds): readonly Route[] {
-  const { identityProviders, sessions, keys, clock, publicUrl, isSynced, audit } = needs;
+  const { identityProviders, sessions, keys, clock, publicUrl, isSynced, refusals } = needs;
 
   function setTransaction(response: Response, transaction: Transaction | undefined): void {
     const value =
@@ -294,10 +301,9 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
     needs.rateLimits.refuseFailing(needs.proxies.clientAddress(request));
 
   function fail(response: Response, issuer: IssuerSettings, text: string, status: number): 'sent' {
-    const { requestId } = response.locals;
-    const client = needs.proxies.clientAddress(response.req);
-    needs.rateLimits.failedKey(client);
-    audit.info('SignInRefused', { requestId, issuer: issuer.name, reason: text, client });
+    const origin = originOf(response);
+    needs.rateLimits.failedKey(origin.client);
+    refusals.recordSignIn({ ...origin, way: 'provider', issuer: issuer.name, reason: text });
     return sendPage(response, failurePage(issuer, text, '../../login/'), status);
   }
 
@@ -307,14 +313,8 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
     { claims, token, returnTo }: Confirmed & { readonly returnTo: string },
   ): Promise<'sent'> {
     const identity = needs.personChecks.identityOf(claims, issuer);
-    const { owner, role, scopes, person } = identity;
-    needs.rateLimits.request(owner, 'writes');
+    needs.rateLimits.request(identity.owner, 'writes');
     await sessions.openForPerson(identity, response, token);
-    const { requestId } = response.locals;
-    const { name, subject } = person;
-    const client = needs.proxies.clientAddress(response.req);
-    const who = { issuer: issuer.name, subject, name };
-    audit.info('SignIn', { requestId, owner, role, scopes, ...who, client });
     return redirect(response, `../../${ownPath(returnTo)}`);
   }
 
@@ -374,7 +374,7 @@ function providerRoutes(needs: SignInNeeds): readonly Route[] {
               `../../login?again=1&return_to=${encodeURIComponent(returnTo)}`,
             );
           if (error instanceof IdentityRefused) {
-            await sessions.endPersonSession(request);
+            await sessions.endPersonSession(response, 'Refused');
             return fail(response, issuer, error.message, 403);
           }
           if (error instanceof IssuerFailed)

@@ -14,6 +14,9 @@ import type { RandomBytes } from '../auth/key.ts';
 import { expiryBy } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { createdFields } from '../keys/keys.ts';
+import type { Audit, AuditOrigin } from '../../observability/audit.ts';
+import { isLive } from '@conversation-operator/kube/object';
 import { expiredSignIns } from './sessions.ts';
 
 interface ServiceAccountRule {
@@ -56,6 +59,7 @@ export interface ServiceAccountsOptions {
   readonly ring: KeyRing;
   readonly feed: Pick<ObjectFeed<ApiKey>, 'settled'>;
   readonly random: RandomBytes;
+  readonly audit: Audit;
 }
 
 const claimsSchema = z.object({
@@ -117,13 +121,16 @@ export class ServiceAccounts {
    * the keys of the cluster, which decide that, have never been read, or if the API server does not
    * answer about the token.
    */
-  async principalOf(token: string): Promise<Principal | 'unavailable' | undefined> {
+  async principalOf(
+    token: string,
+    origin: AuditOrigin,
+  ): Promise<Principal | 'unavailable' | undefined> {
     if (token.length > maxTokenLength || !jwtShape.test(token)) return undefined;
     const found = await this.#verify(token);
     if (found === 'unavailable') return found;
     if (found === undefined || found === 'refused') return undefined;
     if (found.expiresAtMs <= this.#options.clock.now()) return undefined;
-    const key = await this.#keyOf(found.rule);
+    const key = await this.#keyOf(found.rule, origin);
     if (key === undefined) return undefined;
     const principal = principalOfKey(key);
     const { chain } = principal;
@@ -207,8 +214,8 @@ export class ServiceAccounts {
   }
 
   /** The ApiKey of a rule for this hour; undefined where it is invalid. */
-  async #keyOf(rule: ServiceAccountRule): Promise<ValidKey | undefined> {
-    const { client, namespace, clock, ring, feed, random, lookup } = this.#options;
+  async #keyOf(rule: ServiceAccountRule, origin: AuditOrigin): Promise<ValidKey | undefined> {
+    const { client, namespace, clock, ring, feed, random, lookup, audit } = this.#options;
     const slot = Math.floor(clock.now() / slotMs);
     const digest = createHash('sha256')
       .update(JSON.stringify([rule, slot]))
@@ -216,11 +223,15 @@ export class ServiceAccounts {
     const name = `key-sa-${digest.slice(0, 16)}`;
     const known = ring.named(name, 'ServiceAccount');
     if (known !== undefined) return known;
+    // A person has disabled it: another one comes with the next hour.
+    if (lookup.everyApiKey().some((key) => key.metadata.name === name && isLive(key)))
+      return undefined;
     for (const { metadata } of expiredSignIns(lookup, clock))
       await unlessChanged(client.delete(apiKeys, namespace, metadata.name, { uid: metadata.uid }));
     const { owner, role, scopes, templates } = rule;
+    const serviceAccount = `${rule.namespace}/${rule.name}`;
     try {
-      await client.create(apiKeys, {
+      const created = await client.create(apiKeys, {
         apiVersion,
         kind: apiKeys.kind,
         metadata: { namespace, name },
@@ -231,12 +242,15 @@ export class ServiceAccounts {
           templates,
           // Nobody has a text with this hash.
           sha256: createHash('sha256').update(random(32)).digest('hex'),
-          description: `Service account ${rule.namespace}/${rule.name}`,
+          description: `Service account ${serviceAccount}`,
+          serviceAccount,
           // Requests of the last minutes of an hour may last longer than that hour.
           expirationTime: new Date((slot + 2) * slotMs).toISOString(),
           signIn: 'ServiceAccount' as const,
         }),
       });
+      const who = { owner, key: name, serviceAccount };
+      audit('KeyCreated', { ...origin, ...who, ...createdFields(created) });
     } catch (error) {
       // Another request, of any replica, has created it.
       if (!isAlreadyExists(error)) throw error;

@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import type { Response } from 'express';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { compact } from '@conversation-operator/base/compact';
@@ -14,8 +15,10 @@ import {
   type KeyRing,
   type ValidKey,
 } from '../auth/key-ring.ts';
+import type { Audit, AuditHolder, AuditLine } from '../../observability/audit.ts';
 import { issueKey, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { originOf } from '../http/route.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import {
@@ -121,7 +124,24 @@ export interface SessionsOptions {
   readonly random: RandomBytes;
   /** Maximum lifetime of a key that is created over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
+  readonly audit: Audit;
 }
+
+export type SessionEnd = Pick<AuditLine<'SessionEnded'>, 'reason' | 'detail'>;
+
+/** How a person has signed in, as the audit log says it. */
+type SignInWay = Pick<AuditLine<'SignIn'>, 'way' | 'credential'>;
+
+/** The holder of a session, for the audit log. */
+const sessionHolder = ({
+  metadata: { name },
+  spec: { owner, person },
+}: Pick<ApiKey, 'metadata' | 'spec'>): AuditHolder => ({
+  owner,
+  key: name,
+  session: name,
+  ...(person && { person: { issuer: person.issuer, subject: person.subject, name: person.name } }),
+});
 
 /**
  * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey, which no
@@ -155,9 +175,14 @@ export class Sessions {
 
   /** The principal of the session cookie. The origin of the request is not checked. */
   holderOf(request: CookieRequest): Principal | undefined {
+    const valid = this.#holderOf(request);
+    return valid && principalOfKey(valid);
+  }
+
+  #holderOf(request: CookieRequest): ValidKey | undefined {
     const session = this.#sessionOf(request);
     const valid = session && this.#options.ring.byName(session.name, session.uid);
-    return valid?.key.spec.signIn === 'Session' ? principalOfKey(valid) : undefined;
+    return valid?.key.spec.signIn === 'Session' ? valid : undefined;
   }
 
   /** Waits until the cache shows the ApiKey of a session that another replica has just created. */
@@ -182,7 +207,7 @@ export class Sessions {
    * Signs in with a link. Returns the owner; undefined if the link is wrong, used, or expired.
    * Among concurrent requests, only the one that deletes the link's ApiKey gets a session.
    */
-  async redeem(token: string, response: ServerResponse): Promise<string | undefined> {
+  async redeem(token: string, response: Response): Promise<string | undefined> {
     const link = await this.linkOf(token);
     if (link === undefined) return undefined;
     const { metadata, spec } = link.key;
@@ -194,7 +219,7 @@ export class Sessions {
       if (isNotFound(error) || isConflict(error)) return undefined;
       throw error;
     }
-    await this.#open(spec, response);
+    await this.#open(spec, response, { way: 'link', credential: metadata.name });
     return spec.owner;
   }
 
@@ -204,28 +229,26 @@ export class Sessions {
    */
   async openWithKey(
     { owner, role, keyName: name, keyUid: uid, chain }: Principal,
-    response: ServerResponse,
+    response: Response,
   ): Promise<void> {
     refuseTooDeep(chain);
-    await this.#open({ owner, role, issuedBy: { name, uid } }, response);
+    const session = { owner, role, issuedBy: { name, uid } };
+    await this.#open(session, response, { way: 'key', credential: name });
   }
 
   /**
    * Signs in a person whom an identity provider has confirmed. If the request has a session of the
    * same person with the same rights, that session continues. Otherwise another one replaces it.
    */
-  async openForPerson(
-    identity: Identity,
-    response: ServerResponse,
-    token?: AccessToken,
-  ): Promise<void> {
+  async openForPerson(identity: Identity, response: Response, token?: AccessToken): Promise<void> {
     const { req: request } = response;
     const known = this.personSessionOf(request);
     if (known === undefined || !(await this.confirm(known, identity)))
-      return this.#open(identity, response, token);
+      return this.#open(identity, response, { way: 'provider' }, token);
     const session = this.#sessionOf(request);
     if (token !== undefined && session !== undefined)
       this.#set(known, { expiresAtMs: session.expiresAtMs, token }, response);
+    this.#recordSignIn(known, response, { way: 'provider', isNew: false });
   }
 
   /**
@@ -274,16 +297,41 @@ export class Sessions {
   }
 
   /** Ends that session, and what it has opened. */
-  async endPersonSession(request: CookieRequest): Promise<void> {
-    const known = this.personSessionOf(request);
-    if (known !== undefined) await this.end(known);
+  async endPersonSession(response: Response, reason: SessionEnd['reason']): Promise<void> {
+    const known = this.personSessionOf(response.req);
+    if (known !== undefined) await this.end(known, response, { reason });
   }
 
   /** Ends a session, and what it has opened. */
-  async end({ metadata }: ApiKey): Promise<void> {
-    const { name, uid } = metadata;
-    await this.#delete(metadata);
-    await this.#options.feeds.apiKeys.settled(name, (seen) => seen?.metadata.uid !== uid);
+  async end(
+    key: Pick<ApiKey, 'metadata' | 'spec'>,
+    response: Response,
+    why: SessionEnd,
+  ): Promise<void> {
+    const { feeds, audit } = this.#options;
+    const { name, uid } = key.metadata;
+    await this.#delete(key.metadata);
+    audit('SessionEnded', { ...originOf(response), ...sessionHolder(key), ...why });
+    await feeds.apiKeys.settled(name, (seen) => seen?.metadata.uid !== uid);
+  }
+
+  #recordSignIn(
+    session: Pick<ApiKey, 'metadata' | 'spec'>,
+    response: Response,
+    way: SignInWay & { readonly isNew: boolean },
+  ): void {
+    const { role, scopes, person } = session.spec;
+    const { issuer, subject, name } = person ?? {};
+    this.#options.audit('SignIn', {
+      ...originOf(response),
+      ...sessionHolder(session),
+      ...way,
+      role,
+      scopes,
+      issuer,
+      subject,
+      name,
+    });
   }
 
   /**
@@ -292,14 +340,15 @@ export class Sessions {
    */
   async #open(
     { owner, role, scopes, templates, person, issuedBy }: SessionSpec,
-    response: ServerResponse,
+    response: Response,
+    way: SignInWay,
     token?: AccessToken,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
     // A browser has one session: the one that it replaces ends.
-    await this.endPersonSession(response.req);
+    await this.endPersonSession(response, 'Replaced');
     const issuerEndMs = this.#issuerExpiryOf(issuedBy);
-    await this.#makeRoom(owner);
+    await this.#makeRoom(owner, response);
     const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), issuerEndMs);
     // The key in clear text is stored nowhere; the cookie has the name and UID of the ApiKey.
     const { resource } = await issueKey({
@@ -318,19 +367,16 @@ export class Sessions {
     });
     await feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
     this.#set(resource, { expiresAtMs, token }, response);
+    this.#recordSignIn(resource, response, { ...way, isNew: true });
   }
 
   /** Ends the session of the request, and removes its cookie. */
-  async close(response: ServerResponse): Promise<void> {
-    const { namespace, publicUrl } = this.#options;
+  async close(response: Response): Promise<void> {
+    const { publicUrl } = this.#options;
     const { req: request } = response;
-    await this.endPersonSession(request);
-    const holder = this.holderOf(request);
-    if (holder !== undefined) {
-      const { keyName, keyUid } = holder;
-      await this.#delete({ namespace, name: keyName, uid: keyUid });
-      await this.#options.feeds.apiKeys.settled(keyName, (seen) => seen?.metadata.uid !== keyUid);
-    }
+    await this.endPersonSession(response, 'SignedOut');
+    const holder = this.#holderOf(request);
+    if (holder !== undefined) await this.end(holder.key, response, { reason: 'SignedOut' });
     // Without its cookie a session could not be ended after a failure.
     response.appendHeader(
       'set-cookie',
@@ -349,7 +395,7 @@ export class Sessions {
   #set(
     { metadata: { name, uid } }: { readonly metadata: Pick<ApiKey['metadata'], 'name' | 'uid'> },
     { expiresAtMs, token }: Pick<Session, 'expiresAtMs' | 'token'>,
-    response: ServerResponse,
+    response: Response,
   ): void {
     const { keys, clock, publicUrl, random } = this.#options;
     const issuedAtMs = clock.now();
@@ -366,7 +412,7 @@ export class Sessions {
   }
 
   /** Deletes the owner's expired links and sessions, and the oldest sessions above the maximum. */
-  async #makeRoom(owner: string): Promise<void> {
+  async #makeRoom(owner: string, response: Response): Promise<void> {
     const { lookup, clock } = this.#options;
     const open = lookup
       .apiKeysOf(owner)
@@ -376,8 +422,8 @@ export class Sessions {
           Date.parse(one.metadata.creationTimestamp) - Date.parse(other.metadata.creationTimestamp),
       );
     const surplus = open.slice(0, Math.max(0, open.length - maxSessions + 1));
-    for (const { metadata } of [...expiredSignIns(lookup, clock), ...surplus])
-      await this.#delete(metadata);
+    for (const { metadata } of expiredSignIns(lookup, clock)) await this.#delete(metadata);
+    for (const session of surplus) await this.end(session, response, { reason: 'TooMany' });
   }
 
   async #delete({

@@ -16,7 +16,8 @@ import type { RateLimits } from '@conversation-operator/http/limits/rate-limits'
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler, Response } from 'express';
 import { unavailable } from '../errors/common-problems.ts';
-import { scopeOf, type Route } from '../http/route.ts';
+import type { AuditOrigin } from '../../observability/audit.ts';
+import { originOf, scopeOf, type Route } from '../http/route.ts';
 
 interface AuthenticationNeeds {
   readonly agents: AgentAccess;
@@ -82,7 +83,8 @@ const signedIn = async (
   request: Request,
   response: Response,
 ): Promise<Principal | undefined> =>
-  (await personOf(needs, request, response)) ?? (await programOf(needs.serviceAccounts, request));
+  (await personOf(needs, request, response)) ??
+  (await programOf(needs.serviceAccounts, request, originOf(response)));
 
 type SignInNeeds = Pick<AuthenticationNeeds, 'sessions' | 'personChecks' | 'serviceAccounts'>;
 export type ReaderNeeds = SignInNeeds & Pick<AuthenticationNeeds, 'ring'>;
@@ -119,10 +121,11 @@ async function personOf(
 async function programOf(
   serviceAccounts: ServiceAccounts | undefined,
   request: Request,
+  origin: AuditOrigin,
 ): Promise<Principal | undefined> {
   if (serviceAccounts === undefined) return undefined;
   for (const key of keysOf(request.headers)) {
-    const principal = await serviceAccounts.principalOf(key);
+    const principal = await serviceAccounts.principalOf(key, origin);
     if (principal === 'unavailable') throw unavailable();
     if (principal !== undefined) return principal;
   }

@@ -73,15 +73,10 @@ const factsOf = (facts: Facts): readonly (readonly [string, string])[] => {
       'Sandbox',
       `${facts.sandbox_status.toLowerCase()}${run === null ? '' : `, run ${run.replaceAll('_', ' ')}`}`,
     ],
-    [
-      'Waits for',
-      [
-        facts.waits_for_approval ? 'an answer to a question of the agent' : undefined,
-        counted(facts.waiting_messages, 'message to be delivered', 'messages to be delivered'),
-      ]
-        .filter((text) => text !== undefined)
-        .join(', ') || 'nothing',
-    ],
+    ['Waits for', facts.waits_for_approval ? 'an answer to a question of the agent' : 'nothing'],
+    ['Messages that the agent has not had, removed', String(facts.waiting_messages)],
+    ['Asks before it acts', facts.confirmation_policy ?? 'as the template says'],
+    ['Instructions of the start', facts.instructions ?? 'none'],
     [
       'Archive',
       `${counted(facts.archived_events, 'event', 'events') ?? 'no events'}, ${bytes(facts.archived_bytes)}`,

@@ -273,6 +273,30 @@ describe('a path that readers of a link may see', () => {
     expect(await visible(folder, '/etc/passwd')).toBe(false);
   });
 
+  it('is not in a repository that lies in an ignored folder of another one', async () => {
+    const folder = repositoryWith({ '.gitignore': 'vendor/\n' });
+    write(folder, { 'vendor/lib/a/token.txt': 't', 'nested/.gitignore': '.env\n' });
+    write(folder, { 'nested/.env': 'TOKEN=1', 'nested/sub/b.txt': 'b' });
+    for (const name of ['vendor/lib', 'nested']) git(folder, 'init', '-q', name);
+    for (const name of [
+      'vendor/lib',
+      'vendor/lib/a/token.txt',
+      'nested/.env',
+      'nested/.git/config',
+    ])
+      expect({ name, is: await visible(folder, join(folder, name)) }).toEqual({ name, is: false });
+    for (const name of ['nested', 'nested/sub/b.txt'])
+      expect({ name, is: await visible(folder, join(folder, name)) }).toEqual({ name, is: true });
+  });
+
+  it('is not in a repository that git can not read, because it may be ignored there', async () => {
+    const folder = repositoryWith({ 'a.txt': 'a', '.gitignore': '.env\n' });
+    write(folder, { '.env': 'TOKEN=1' });
+    write(folder, { '.git/config': '[core' });
+    expect(await visible(folder, join(folder, '.env'))).toBe(false);
+    expect(await visible(folder, folder)).toBe(true);
+  });
+
   it('is not a link out of the folder, nor below one', async () => {
     const folder = folderWith({ 'a.txt': 'a' });
     const other = folderWith({ 'b.txt': 'b' });

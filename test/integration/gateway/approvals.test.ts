@@ -155,6 +155,10 @@ describe('approvals', () => {
       json: { success: true, state: 'recorded' },
     });
     expect(await stored()).toEqual([{ id: 'a1', by: 'alice', ...answer }]);
+    const given = Object.values(answer as Record<string, string>)[0];
+    expect(
+      gateway.log.findLast(({ message }) => message === 'ApprovalAnswered')?.fields,
+    ).toMatchObject({ owner: 'alice', client: '127.0.0.1', approval: 'a1', answer: given });
     // A client that has had no answer asks again.
     expect(await gateway.post(`${path}/a1`, body)).toMatchObject({ status: 200 });
     expect(await stored()).toHaveLength(1);

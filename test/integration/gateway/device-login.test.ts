@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';
@@ -99,8 +101,35 @@ describe('a program that logs in by a code', () => {
       json: { user_id: 'alice', name: 'openhands-cli/1.16 <b>' },
     });
     expect(await poll(login.device_code)).toEqual({ status: 400, error: 'expired_token' });
+    const line = (kind: string) => gateway.log.find(({ message }) => message === kind)?.fields;
+    const program = 'openhands-cli/1.16 <b>';
+    const who = { owner: 'alice', client: '127.0.0.1', program };
+    expect(line('DeviceLogin')).toMatchObject({ ...who, isAllowed: true, address: '127.0.0.1' });
+    expect(line('DeviceKeyRead')).toMatchObject({ ...who, key: line('DeviceLogin')?.['made'] });
     expect(JSON.stringify(gateway.log)).not.toContain(granted.access_token);
     expect(JSON.stringify(gateway.log)).not.toContain(login.device_code);
+  });
+
+  it('has a code that the cluster stores as a keyed hash alone', async () => {
+    const login = await begin();
+    const code = login.user_code.replace('-', '');
+    const stored = JSON.stringify(await gateway.client.list(apiKeys, { namespace }));
+    expect(stored).toContain('userCodeHash');
+    const hash = createHash('sha256').update(code).digest('hex');
+    for (const hidden of [login.user_code, code, login.device_code, hash])
+      expect(stored).not.toContain(hidden);
+    // A replica that has another master key first, in the middle of a rotation, knows the code.
+    const rotated = await gateway.replica({
+      clock,
+      publicUrl: gateway.url,
+      keys: new SandboxKeys([Buffer.alloc(32, 9), Buffer.alloc(32, 7)]),
+    });
+    const browser = new CookieBrowser(rotated);
+    const headers = { origin: gateway.url, 'sec-fetch-site': 'same-origin' };
+    expect((await browser.submit('/login', { api_key: gateway.alice }, headers)).status).toBe(303);
+    const page = await browser.open(`/device?user_code=${login.user_code}`);
+    expect([page.status, page.text.includes(login.user_code)]).toEqual([200, true]);
+    await rotated.stop();
   });
 
   it('gets one key from two replicas', async () => {
@@ -236,12 +265,25 @@ describe('the page of the code', () => {
   it('bounds guesses', async () => {
     const { user_code } = await begin();
     const browser = await signedIn();
-    let tried = 0;
-    for (let index = 0; index < 100; index++) {
-      const { status } = await browser.open(`/device?user_code=BBBB-${1000 + index}`);
-      if (status !== 429) tried += 1;
-    }
-    expect(tried).toBeLessThanOrEqual(11);
+    const beganMs = clock.monotonic();
+    const statuses = new Map<number, number>();
+    const guesses = Array.from({ length: 10_000 }, (_none, index) => String(index));
+    const guess = async () => {
+      for (let code = guesses.pop(); code !== undefined; code = guesses.pop()) {
+        const answered = await fetch(`${gateway.url}/device?user_code=BBBB-${code}`, {
+          headers: { cookie: browser.cookie ?? '' },
+        });
+        await answered.arrayBuffer();
+        statuses.set(answered.status, (statuses.get(answered.status) ?? 0) + 1);
+      }
+    };
+    await Promise.all(Array.from({ length: 10 }, guess));
+    const minutes = (clock.monotonic() - beganMs) / 60_000;
+    // Ten codes count at once, and ten a minute, of 25,600,000,000.
+    expect(statuses.get(404)).toBeLessThanOrEqual(10 + Math.ceil(10 * minutes));
+    expect([...statuses.keys()].toSorted()).toEqual([404, 429]);
+    const refusals = gateway.log.filter(({ message }) => message === 'Refused');
+    expect(refusals.length).toBeLessThanOrEqual(10 + Math.ceil(minutes));
     // A right code is no exception, or guessing would go on.
     expect((await browser.open(`/device?user_code=${user_code}`)).status).toBe(429);
   });

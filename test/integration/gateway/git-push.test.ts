@@ -36,6 +36,7 @@ import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { asUsual, GitServer } from '../../support/git-server.ts';
 import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { HeldClock } from '../../support/held-clock.ts';
+import { checkedAudit } from '../../support/checked-audit.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'git-push-'));
@@ -98,7 +99,7 @@ beforeAll(async () => {
     templates: quietCache(stores.templates),
     records: new PushRecords({
       client,
-      audit: audit.logger,
+      audit: checkedAudit(audit.logger),
       clock: systemClock,
       logger: silentLogger,
       events: { record: (_object, event) => void events.push(event) },

@@ -3,7 +3,9 @@ import { directly } from '@conversation-operator/outward/outward';
 import { eventually } from '../../support/eventually.ts';
 import type { IssuerSettings } from '../../../src/gateway/sign-in/identity.ts';
 import { SignInBrowser, type Visit } from '../../support/gateway/sign-in-browser.ts';
-import { TestGateway } from '../../support/gateway/test-gateway.ts';
+import type { AuditKind } from '../../../src/observability/audit.ts';
+import { apiKeyScopes, apiKeys } from '../../../src/resources/api-key.ts';
+import { namespace, TestGateway } from '../../support/gateway/test-gateway.ts';
 import { TestIssuer, type Person } from '../../support/gateway/test-issuer.ts';
 
 let company: TestIssuer;
@@ -90,6 +92,9 @@ const ask = async (browser: SignInBrowser, path: string, method = 'GET', body?: 
   return { status, json: (text === '' ? undefined : JSON.parse(text)) as unknown };
 };
 const me = (browser: SignInBrowser) => ask(browser, '/api/v1/users/me');
+/** The lines of the audit log of one kind. */
+const lines = (kind: AuditKind) =>
+  gateway.log.filter(({ message }) => message === kind).map(({ fields }) => fields);
 
 describe('a person who signs in at an identity provider', () => {
   it('gets a session of an own owner, and the page of before', async () => {
@@ -98,7 +103,13 @@ describe('a person who signs in at an identity provider', () => {
     expect([page.status, page.url.pathname]).toEqual([200, '/docs']);
     expect(await me(browser)).toEqual({
       status: 200,
-      json: { id: 'company:alice', email: null, name: 'Alice', role: 'user' },
+      json: {
+        id: 'company:alice',
+        email: null,
+        name: 'Alice',
+        role: 'user',
+        scopes: [...apiKeyScopes],
+      },
     });
   });
 
@@ -162,6 +173,12 @@ describe('a person who signs in at an identity provider', () => {
     const page = await enter(browser);
     expect(page.status).toBe(403);
     expect(page.text).toContain('no rule of this service gives your account a role');
+    expect(lines('SignInRefused').at(-1)).toMatchObject({
+      way: 'provider',
+      issuer: 'company',
+      client: '127.0.0.1',
+      reason: expect.stringContaining('no rule of this service') as string,
+    });
     expect(await me(browser)).toMatchObject({ status: 401 });
   });
 
@@ -317,6 +334,11 @@ describe('the return from a provider is refused with', () => {
     await refused(victim, back);
   });
 
+  it('the code of another person, in a browser that has begun none', async () => {
+    const back = await beforeReturn(new SignInBrowser());
+    await refused(new SignInBrowser(), back);
+  });
+
   it('the address of another provider', async () => {
     const browser = new SignInBrowser();
     const back = await beforeReturn(browser);
@@ -419,6 +441,30 @@ describe('a provider', () => {
     expect(await me(browser)).toMatchObject({ status: 200 });
   });
 
+  it('that changes its key in the middle of a sign-in lets the person in at the next try', async () => {
+    const browser = new SignInBrowser();
+    const back = await beforeReturn(browser);
+    await company.rotateKey();
+    const { status } = await browser.visit(back);
+    expect([303, 400]).toContain(status);
+    await enter(browser);
+    expect(await me(browser)).toMatchObject({ status: 200 });
+  });
+
+  it('that never answers fails after its time, and holds up nobody else', async () => {
+    const browser = new SignInBrowser();
+    const back = await beforeReturn(browser, 'partner');
+    partner.answer = () => true;
+    const hanging = browser.visit(back);
+    const other = new SignInBrowser();
+    await enter(other);
+    expect(await me(other)).toMatchObject({ status: 200 });
+    const page = await hanging;
+    expect(page.status).toBe(400);
+    expect(page.text).toContain('The partner can not be reached');
+    expect(await me(browser)).toMatchObject({ status: 401 });
+  });
+
   it('that is none of this service does not exist', async () => {
     expect((await new SignInBrowser().open(at('/login/none'))).status).toBe(404);
     expect((await new SignInBrowser().open(at('/oauth/callback/none'))).status).toBe(404);
@@ -440,6 +486,11 @@ describe('a session of a person', () => {
     const page = await browser.open(at('/login?return_to=/docs'));
     expect([page.status, page.url.pathname]).toEqual([200, '/docs']);
     expect(await keyOf(browser)).toBe(before);
+    const who = { owner: 'company:alice', key: before, session: before, subject: 'alice' };
+    expect(lines('SignIn').slice(-2)).toMatchObject([
+      { ...who, way: 'provider', isNew: true, role: 'user', issuer: 'company', name: 'Alice' },
+      { ...who, way: 'provider', isNew: false },
+    ]);
     now = 1_780_000;
     expect(await me(browser)).toMatchObject({ status: 200 });
   });
@@ -463,6 +514,52 @@ describe('a session of a person', () => {
     now = 0;
     expect(await me(browser)).toMatchObject({ status: 401 });
     expect(await ofKey()).toMatchObject({ status: 401 });
+  });
+
+  it('ends where the provider has disabled the person, also before the return', async () => {
+    const browser = new SignInBrowser();
+    await enter(browser);
+    now = 901_000;
+    company.redirect = ({ searchParams }) => {
+      searchParams.delete('code');
+      searchParams.set('error', 'access_denied');
+    };
+    expect((await browser.open(at('/login?return_to=/docs'))).status).toBe(403);
+    now = 0;
+    expect(await me(browser)).toMatchObject({ status: 401 });
+    expect(lines('SessionEnded').at(-1)).toMatchObject({
+      owner: 'company:alice',
+      reason: 'Refused',
+      person: { issuer: 'company', subject: 'alice', name: 'Alice' },
+    });
+  });
+
+  it('ends where an admin disables its ApiKey, and a new sign-in begins another one', async () => {
+    const browser = new SignInBrowser();
+    await enter(browser);
+    const before = await keyOf(browser);
+    await gateway.client.mergePatch(apiKeys, namespace, before, { spec: { disabled: true } });
+    await eventually('the session has ended', async () => (await me(browser)).status === 401);
+    await enter(browser);
+    expect(await keyOf(browser)).not.toBe(before);
+  });
+
+  it('is never the one that another person has left in the browser', async () => {
+    company.person = { ...alice, sub: 'mallory' };
+    const attacker = new SignInBrowser();
+    await enter(attacker);
+    const planted = attacker.jar.get(new URL(gateway.url).host);
+    const victim = new SignInBrowser();
+    victim.jar.set(new URL(gateway.url).host, new Map(planted));
+    company.person = alice;
+    await enter(victim);
+    expect(await me(victim)).toMatchObject({ json: { id: 'company:alice' } });
+    // The session that it replaces has ended, so that the attacker sees nothing of alice either.
+    expect(await me(attacker)).toMatchObject({ status: 401 });
+    expect(lines('SessionEnded').at(-1)).toMatchObject({
+      owner: 'company:mallory',
+      reason: 'Replaced',
+    });
   });
 
   it('is another one where the person has another role', async () => {

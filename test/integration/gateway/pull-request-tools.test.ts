@@ -42,7 +42,7 @@ beforeAll(async () => {
   const pullRequests = new PullRequests({
     client,
     ...common,
-    audit: silentLogger,
+    audit: () => undefined,
     events: { record: () => undefined },
     credentials: {
       of: () => Promise.resolve({ authorization: 'Basic x', token: 's3cret', name: 'forgejo' }),

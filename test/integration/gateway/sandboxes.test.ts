@@ -60,6 +60,21 @@ describe('sandboxes', () => {
     expect((await gateway.get(`${base}?id=${id}`)).json).toMatchObject([{ id }]);
   });
 
+  it('are not changed by their owner once their conversation moves to another one', async () => {
+    const { metadata } = await add(running);
+    await gateway.addConversation('moving', {
+      spec: { handover: { name: 'handover', to: 'bob' } },
+      status: { sandboxName: metadata.name, sandboxUID: metadata.uid },
+    });
+    for (const action of ['pause', 'resume', 'rotate-key'])
+      expect(await gateway.post(`${base}/${metadata.name}/${action}`)).toMatchObject({
+        status: 409,
+      });
+    expect(await gateway.send('DELETE', `${base}/${metadata.name}`)).toMatchObject({ status: 409 });
+    const { resourceVersion } = (await stored(metadata.name)).metadata;
+    expect(resourceVersion).toBe(metadata.resourceVersion);
+  });
+
   it.each(unknownOutcomes)('are started once by a write that ends with %s', async (_s, errorOf) => {
     const before = (await gateway.client.list(sandboxes, { namespace })).items.length;
     const create = gateway.client.create.bind(gateway.client);

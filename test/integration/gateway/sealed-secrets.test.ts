@@ -45,10 +45,7 @@ describe('secrets in the cluster', () => {
     const { caches, sandboxKeys: keys } = world;
     reads = new SecretReads({
       clock: systemClock,
-      audit: {
-        ...world.log.logger,
-        info: (message, fields = {}) => void audit.push({ message, fields }),
-      },
+      audit: (message, fields) => void audit.push({ message, fields }),
     });
     side = createCallbackServer({
       handlers: [

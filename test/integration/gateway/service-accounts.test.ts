@@ -2,7 +2,9 @@ import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type JWK } from 'jos
 import { systemClock } from '@conversation-operator/base/clock';
 import { directly } from '@conversation-operator/outward/outward';
 import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts';
-import { TestGateway } from '../../support/gateway/test-gateway.ts';
+import { apiKeys } from '../../../src/resources/api-key.ts';
+import { eventually } from '../../support/eventually.ts';
+import { namespace, TestGateway } from '../../support/gateway/test-gateway.ts';
 
 type PrivateKey = Awaited<ReturnType<typeof generateKeyPair>>['privateKey'];
 
@@ -115,6 +117,24 @@ describe('a service account of the cluster', () => {
       .list()
       .filter(({ spec }) => spec.signIn === 'ServiceAccount');
     expect([account?.spec.description, others]).toEqual(['Service account ci/runner', []]);
+    expect(
+      [...gateway.log, ...replica.log].filter(({ message }) => message === 'KeyCreated'),
+    ).toEqual([
+      expect.objectContaining({
+        fields: expect.objectContaining({
+          owner: 'ci-bot',
+          client: '127.0.0.1',
+          serviceAccount: 'ci/runner',
+          made: account?.metadata.name,
+        }) as object,
+      }),
+    ]);
+    await gateway.post('/api/v1/sandboxes', {}, { key });
+    expect(gateway.log.findLast(({ message }) => message === 'Write')?.fields).toMatchObject({
+      owner: 'ci-bot',
+      serviceAccount: 'ci/runner',
+      action: 'startSandbox',
+    });
   });
 
   it('has the role and the scopes of its rule', async () => {
@@ -189,6 +209,42 @@ describe('a service account of the cluster', () => {
     expect(await me(key)).toMatchObject({ status: 200 });
     advance(601_000);
     expect(await me(key)).toMatchObject({ status: 401 });
+  });
+
+  it('opens what its rule says after the deletion of its Pod, and until its token expires', async () => {
+    // No request says that the Pod is gone: the token is verified without the API server.
+    const pod = { name: 'job-1', uid: 'p' };
+    const claims = { namespace: 'ci', serviceaccount: { name: 'runner', uid: 'u' }, pod };
+    const key = await token({ claims: { 'kubernetes.io': claims } });
+    advance(599_000);
+    expect(await me(key)).toMatchObject({ status: 200 });
+    advance(2_000);
+    expect(await me(key)).toMatchObject({ status: 401 });
+  });
+
+  it('opens nothing while its key of the hour is disabled, on every replica', async () => {
+    expect(await me(await token())).toMatchObject({ status: 200 });
+    const ofRunner = () =>
+      gateway.caches.apiKeys.store
+        .list()
+        .filter(({ spec }) => spec.serviceAccount === 'ci/runner')
+        .toSorted((one, other) =>
+          String(one.spec.expirationTime).localeCompare(String(other.spec.expirationTime)),
+        );
+    const name = ofRunner().at(-1)?.metadata.name ?? '';
+    await gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } });
+    for (const on of [gateway, replica])
+      await eventually(
+        'the key is disabled',
+        async () => (await me(await token(), on)).status === 401,
+      );
+    // A refused request costs the API server nothing.
+    gateway.client.fault = () => new Error('the API server is called');
+    expect(await me(await token())).toMatchObject({ status: 401 });
+    gateway.client.fault = () => undefined;
+    advance(60 * 60 * 1000);
+    expect(await me(await token())).toMatchObject({ status: 200 });
+    expect(ofRunner().at(-1)?.metadata.name).not.toBe(name);
   });
 
   it('is known by a new key of the cluster within seconds, and no more by a withdrawn one', async () => {

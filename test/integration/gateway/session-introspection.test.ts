@@ -1,5 +1,6 @@
 import { systemClock } from '@conversation-operator/base/clock';
 import { directly } from '@conversation-operator/outward/outward';
+import type { AuditKind } from '../../../src/observability/audit.ts';
 import type { IssuerSettings } from '../../../src/gateway/sign-in/identity.ts';
 import { SignInBrowser } from '../../support/gateway/sign-in-browser.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
@@ -35,6 +36,10 @@ const signInAt = (url: string, more?: Partial<IssuerSettings>) => ({
 beforeEach(() => {
   now = 0;
 });
+
+/** The lines of the audit log of one kind, of this gateway. */
+const lines = (gateway: TestGateway, kind: AuditKind) =>
+  gateway.log.filter(({ message }) => message === kind).map(({ fields }) => fields);
 
 const browserOf = (gateway: TestGateway) => {
   const browser = new SignInBrowser();
@@ -98,6 +103,8 @@ describe('a session at oidc-provider, with introspection', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     const id = (answer: { json: unknown }) => (answer.json as { readonly id: string }).id;
     expect(id(await ask('/api/keys/current'))).toBe(id(before));
+    expect(lines(gateway, 'SignIn')).toMatchObject([{ isNew: true, subject: 'dora' }]);
+    expect(lines(replica, 'SignIn')).toEqual([]);
   });
 
   it('ends where the group is taken away, with the keys that it made', async () => {
@@ -112,6 +119,12 @@ describe('a session at oidc-provider, with introspection', () => {
     now = 61_000;
     expect(await me()).toMatchObject({ status: 401 });
     expect(await gateway.get('/api/v1/users/me', { key })).toMatchObject({ status: 401 });
+    expect(lines(gateway, 'SessionEnded').at(-1)).toMatchObject({
+      reason: 'Refused',
+      detail: expect.stringContaining('no rule of this service') as string,
+      person: { issuer: 'company', subject: 'dora' },
+      client: '127.0.0.1',
+    });
     dora().groups = ['developers'];
     expect(await me()).toMatchObject({ status: 401 });
   });
@@ -124,6 +137,7 @@ describe('a session at oidc-provider, with introspection', () => {
     expect(await me()).toMatchObject({ status: 401 });
     now = 0;
     expect(await me()).toMatchObject({ status: 401 });
+    expect(lines(gateway, 'SessionEnded').at(-1)).toMatchObject({ reason: 'TokenEnded' });
   });
 
   it('asks by the browser once the token has expired', async () => {
@@ -176,6 +190,8 @@ describe('a session with introspection, at a provider that', () => {
     issuer.introspection = { ...issuer.introspection, groups: ['visitors'] };
     now = 122_000;
     expect(await me()).toMatchObject({ status: 401 });
+    expect(await me()).toMatchObject({ status: 401 });
+    expect(lines(gateway, 'SessionEnded')).toMatchObject([{ reason: 'OtherRights' }]);
   });
 
   it('repeats old groups in introspection, and has new ones in userinfo', async () => {

@@ -430,15 +430,23 @@ describe('a shared conversation', () => {
     await open(token, { authorization: `Bearer ${gateway.bob}` });
     await read(token);
     expect(audit('ShareCreated')).toMatchObject([
-      { fields: { share: name, conversation: id, owner: 'alice', subject: 'User', name: 'bob' } },
+      {
+        fields: {
+          share: name,
+          conversation: id,
+          owner: 'alice',
+          with: { kind: 'User', name: 'bob' },
+        },
+      },
     ]);
     expect(audit('ShareOpened')).toMatchObject([
       {
         fields: {
           share: name,
           conversation: id,
-          owner: 'alice',
-          reader: 'bob',
+          sharedBy: 'alice',
+          owner: 'bob',
+          key: expect.any(String) as string,
           client: '127.0.0.1',
         },
       },
@@ -448,6 +456,21 @@ describe('a shared conversation', () => {
     await gateway.gateway.close();
     expect(audit('ShareOpened')).toMatchObject([{}, { fields: { repeats: 1 } }]);
     expect(JSON.stringify(gateway.log)).not.toContain(token);
+  });
+
+  it('writes that nobody knows who opened a link, and from where', async () => {
+    const { id: name, token } = await share();
+    await read(token);
+    expect(audit('ShareOpened').map(({ fields }) => fields)).toEqual([
+      {
+        component: 'audit',
+        requestId: expect.any(String) as string,
+        client: '127.0.0.1',
+        share: name,
+        conversation: id,
+        sharedBy: 'alice',
+      },
+    ]);
   });
 
   describe('on two replicas', () => {
@@ -576,6 +599,30 @@ describe('a shared conversation', () => {
         next_page_id: 'next',
       });
       expect((await read(token, 'events/count')).json).toBe(6);
+    });
+
+    it('shows nothing that an agent answers after the share has ended', async () => {
+      let end = () => Promise.resolve<unknown>(undefined);
+      const items = [{ id: '1', kind: 'MessageEvent', source: 'user' }];
+      let ended: Promise<unknown> | undefined;
+      await setUp(1, {
+        [`${events()}/events/search`]: () => {
+          ended = end();
+          time.pass(2_000);
+          return { body: { items, next_page_id: null }, afterMs: 200 };
+        },
+      });
+      const revoked = await share();
+      const of = ({ token }: { readonly token: string }) => read(token, 'events/search');
+      expect(await of(revoked)).toMatchObject({ status: 200, json: { items } });
+      end = () => gateway.send('DELETE', path(`/${revoked.id}`));
+      expect((await of(revoked)).status).toBe(404);
+      expect(await ended).toMatchObject({ status: 204 });
+      const expired = await share(undefined, {
+        expires_at: new Date(time.clock.now() + 1_000).toISOString(),
+      });
+      end = () => Promise.resolve(undefined);
+      expect((await of(expired)).status).toBe(404);
     });
 
     it('shows the life without other conversations, quotas and nodes', async () => {

@@ -290,6 +290,18 @@ describe('A person signs in', () => {
       }
     });
 
+    it('open no agent with a stolen cookie, at the address of its sandbox', async () => {
+      await gateway.addSandbox('sbx-1', {});
+      const { cookie = '' } = await withKey();
+      const value = cookie.split('=')[1] ?? '';
+      const at = '/sandboxes/sbx-1/AGENT_SERVER/api/conversations';
+      for (const headers of [{ cookie }, { 'x-session-api-key': value }]) {
+        const { status } = await gateway.get(at, { key: null, headers });
+        expect(status).toBe(401);
+      }
+      expect((await gateway.get(at, { key: value })).status).toBe(401);
+    });
+
     it('cannot sign a person in as another owner: the page asks first', async () => {
       const link = await aLink('mallory');
       for (const browser of [new CookieBrowser(gateway), await withKey()]) {

@@ -314,6 +314,7 @@ const others: readonly string[] = [
   ...['owner', 'secrets', 'secrets[].updatedTime'].map((name) => `ownersettings.spec.${name}`),
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `apikeys.spec.${name}`),
   ...['scopes', 'notBefore', 'templates', 'templates[]'].map((name) => `apikeys.spec.${name}`),
+  'apikeys.spec.serviceAccount',
   ...['issuer', 'subject', 'name', 'groups', 'groups[]'].map(
     (name) => `apikeys.spec.person.${name}`,
   ),
@@ -321,7 +322,7 @@ const others: readonly string[] = [
     (name) => `shares.spec.${name}`,
   ),
   ...['expirationTime', 'issuedBy.name', 'issuedBy.uid'].map((name) => `shares.spec.${name}`),
-  ...['userCode', 'program', 'address'].map((name) => `apikeys.spec.device.${name}`),
+  ...['program', 'address'].map((name) => `apikeys.spec.device.${name}`),
 ];
 
 function boundedIn(schema: Schema, path: string): readonly string[] {

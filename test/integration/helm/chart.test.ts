@@ -868,7 +868,7 @@ describe('the chart', () => {
   it('mounts the key of the GitHub App in the gateway only, and nothing else of its Secret', () => {
     const podOf = (component: string): Body => full.one('Deployment', component).spec.template.spec;
     const { volumes, containers } = podOf('-gateway');
-    const volume = volumes.find(({ secret }: Body) => secret.secretName === 'github-app');
+    const volume = volumes.find(({ secret }: Body) => secret?.secretName === 'github-app');
     const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
     const config = readGatewayConfig(full.environment('gateway'));
     expect(volume.secret.items).toEqual([{ key: 'key.pem', path: 'key.pem' }]);
@@ -892,6 +892,30 @@ describe('the chart', () => {
     const values = { gateway: { githubApp: { id: '12' } } };
     await expect(RenderedChart.of(4, { values })).rejects.toThrow(
       "gateway.githubApp.existingSecret has to name the Secret with the App's private key",
+    );
+  });
+
+  it('gives the audit log a file of each gateway, on a volume that its group may write', () => {
+    const spec: Body = full.one('Deployment', '-gateway').spec.template.spec;
+    const [{ env, volumeMounts }] = spec.containers;
+    const at = (name: string) => env.findIndex((variable: Body) => variable.name === name);
+    expect(env[at('AUDIT_FILE')].value).toBe('/var/log/audit/$(POD_NAME).jsonl');
+    // Kubernetes fills in variables of above alone.
+    expect(at('POD_NAME')).toBeGreaterThan(0);
+    expect(at('POD_NAME')).toBeLessThan(at('AUDIT_FILE'));
+    expect(volumeMounts).toContainEqual({ name: 'audit', mountPath: '/var/log/audit' });
+    expect(spec.volumes).toContainEqual({
+      name: 'audit',
+      persistentVolumeClaim: { claimName: 'audit' },
+    });
+    expect(spec.securityContext.fsGroup).toBe(spec.securityContext.runAsGroup);
+    expect(JSON.stringify(full.one('Deployment', '-operator'))).not.toContain('AUDIT_FILE');
+  });
+
+  it('refuses a file of the audit log without its volume', async () => {
+    const values = { gateway: { audit: { file: '/var/log/audit/a.jsonl' } } };
+    await expect(RenderedChart.of(4, { values })).rejects.toThrow(
+      'gateway.audit.file needs gateway.audit.volume, the volume of its folder',
     );
   });
 

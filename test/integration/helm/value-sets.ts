@@ -58,6 +58,10 @@ export const valueSets: Readonly<Record<string, object>> = {
         owners: { alice: ['acme/*'], '*': ['acme/docs'] },
       },
       apiKeys: { maxLifetimeDays: 90 },
+      audit: {
+        file: '/var/log/audit/$(POD_NAME).jsonl',
+        volume: { persistentVolumeClaim: { claimName: 'audit' } },
+      },
       trustedProxies: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
       limits: {
         readsPerSecond: 0,

@@ -18,6 +18,7 @@ import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { handovers, phaseOf, type Handover } from '../../../src/resources/handover.ts';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { checkedAudit } from '../../support/checked-audit.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Random } from '../random.ts';
 import { Network } from './plane-client.ts';
@@ -225,6 +226,7 @@ class Model {
       client,
       clock: this.#clock,
       logger: silentLogger,
+      audit: checkedAudit(silentLogger),
       stores: {
         conversations: {
           byIndex: (index: string, key: string) =>
@@ -394,8 +396,10 @@ class Model {
     if (conversation !== undefined && conversation.spec.owner !== from) {
       if (before.conversation?.spec.owner === from && sandbox?.spec.owner === from)
         throw new BrokenPromise('no conversation moves without its sandbox', actor);
-      const { secrets, handover } = conversation.spec;
+      const { secrets, messages, handover } = conversation.spec;
       if (secrets !== undefined) throw new BrokenPromise('no secret of the start moves', actor);
+      if (messages !== undefined)
+        throw new BrokenPromise('no message of the old owner moves', actor);
       if (conversation.status?.approval?.answer !== undefined)
         throw new BrokenPromise('no answer of the old owner moves', actor);
       if (handover !== undefined) throw new BrokenPromise('a moved conversation is free', actor);
@@ -407,6 +411,8 @@ class Model {
   }
 
   async #isSettled(): Promise<boolean> {
+    // Kubernetes deletes a sandbox after its conversation, which no write of an actor shows.
+    await this.#check('garbage collection');
     const all = await this.#network.list(handovers);
     const isLocked = [this.#before.conversation, this.#before.sandbox].some(
       (one) => one?.spec.handover !== undefined,

@@ -29,7 +29,7 @@ const gateway = await TestGateway.start({
   ...gatewaySettings(readGatewayConfig({ ...process.env, MASTER_KEY_FILES: 'unused' })),
   // The one of tests keeps every line.
   logger: silentLogger,
-  audit: silentLogger,
+  audit: () => undefined,
   ...overrides,
 });
 const is = (type: string) => ({

@@ -31,6 +31,7 @@ import {
 } from '@conversation-operator/kube/object';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { checkedAudit } from '../checked-audit.ts';
 import { FakeKubeClient } from '../fake-kube-client.ts';
 import { sessionKeyFor } from '../session-key.ts';
 
@@ -109,6 +110,7 @@ export class TestGateway {
       legacyApi: true,
       clock: systemClock,
       logger: recordingLogger(this.log),
+      audit: checkedAudit(recordingLogger(this.log, { component: 'audit' })),
       metrics: this.metrics,
       version: '0.0.0-test',
       graceMs: 500,

@@ -1,5 +1,6 @@
 import { found } from '@conversation-operator/kube/errors';
 import type { PullRequests } from '../../../src/gateway/pull-requests/pull-requests.ts';
+import { checkedAudit } from '../checked-audit.ts';
 import { once } from 'node:events';
 import {
   Agent,
@@ -163,6 +164,7 @@ export class TwoOwners {
       pullRequests: { open: openPullRequest },
       clock: systemClock,
       logger,
+      audit: checkedAudit(logger),
       metrics: this.metrics,
       version: '0.0.0-test',
       graceMs: 500,

@@ -44,6 +44,7 @@ function anOperator() {
     keys: sceneKeys,
     gitHosts: {},
     ...runtime,
+    audit: () => undefined,
     metrics: createMetrics(),
   });
   return { operator, agent, clock, calls, fill };

@@ -24,6 +24,8 @@ const offer = {
     sandbox_status: 'RUNNING',
     execution_status: 'running',
     waiting_messages: 0,
+    confirmation_policy: null,
+    instructions: null,
     waits_for_approval: false,
     secrets_of_start: ['DEPLOY_TOKEN'],
     archived_events: 42,

@@ -51,6 +51,7 @@ describe('a chain of keys', () => {
       validUntilMs: Date.parse('2026-04-01T00:00:00Z'),
       uids: ['uid-child', 'uid-middle', 'uid-root'],
       hasSession: false,
+      holder: { key: 'child' },
     });
     expect(chain(root)).toEqual({
       role: 'admin',
@@ -59,6 +60,7 @@ describe('a chain of keys', () => {
       validUntilMs: Date.parse('2026-05-01T00:00:00Z'),
       uids: ['uid-root'],
       hasSession: false,
+      holder: { key: 'root' },
     });
     expect(chain(aKey('plain'))).toEqual({
       role: 'user',
@@ -67,6 +69,7 @@ describe('a chain of keys', () => {
       validUntilMs: Infinity,
       uids: ['uid-plain'],
       hasSession: false,
+      holder: { key: 'plain' },
     });
   });
 

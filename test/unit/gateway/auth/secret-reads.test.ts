@@ -1,10 +1,12 @@
 import { SecretReads } from '../../../../src/gateway/auth/secret-reads.ts';
+import { checkedAudit } from '../../../support/checked-audit.ts';
 import { aSandbox } from '../../../support/builders.ts';
 import { recordingLogger } from '../../../support/recording-logger.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 describe('reads of secrets', () => {
   const sandbox = aSandbox({ name: 'sbx-one', owner: 'alice' });
+  const client = '10.0.0.7';
   let clock: VirtualClock;
   let reads: SecretReads;
   let lines: ReturnType<typeof recordingLogger>['lines'];
@@ -12,11 +14,11 @@ describe('reads of secrets', () => {
     const audit = recordingLogger();
     clock = new VirtualClock();
     lines = audit.lines;
-    reads = new SecretReads({ clock, audit: audit.logger });
+    reads = new SecretReads({ clock, audit: checkedAudit(audit.logger) });
   });
 
   const read = (secret: string, requestId = 'r', by = 'agent') =>
-    reads.record({ requestId, sandbox, secret, by });
+    reads.record({ requestId, client, sandbox, secret, by });
   const isAdmitted = (of = sandbox) => {
     try {
       reads.admit(of);
@@ -32,9 +34,9 @@ describe('reads of secrets', () => {
     read('TWO');
     read('ONE', 'r', 'key-1');
     expect(lines.map(({ fields }) => fields)).toEqual([
-      { requestId: 'r', owner: 'alice', sandbox: 'sbx-one', secret: 'ONE', by: 'agent' },
-      { requestId: 'r', owner: 'alice', sandbox: 'sbx-one', secret: 'TWO', by: 'agent' },
-      { requestId: 'r', owner: 'alice', sandbox: 'sbx-one', secret: 'ONE', by: 'key-1' },
+      { requestId: 'r', client, owner: 'alice', sandbox: 'sbx-one', secret: 'ONE', by: 'agent' },
+      { requestId: 'r', client, owner: 'alice', sandbox: 'sbx-one', secret: 'TWO', by: 'agent' },
+      { requestId: 'r', client, owner: 'alice', sandbox: 'sbx-one', secret: 'ONE', by: 'key-1' },
     ]);
   });
 

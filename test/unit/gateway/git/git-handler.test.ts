@@ -88,8 +88,7 @@ function aSandboxAtWork(wish: Wish = {}) {
     },
     records: {
       take: () => Promise.resolve(true),
-      begin: (conversation, address, commands) =>
-        Promise.resolve({ id: 'push', conversation, address, commands }),
+      begin: (push) => Promise.resolve({ id: 'push', ...push }),
       end: () => Promise.resolve(),
       refuse: (push) => void refused.push(push),
     },
@@ -130,6 +129,7 @@ function aSandboxAtWork(wish: Wish = {}) {
     await handler.handle({
       request,
       response,
+      origin: { requestId: 'r', client: '10.0.0.7' },
       sandbox,
       path: path.split('/'),
       query: new URLSearchParams(query),

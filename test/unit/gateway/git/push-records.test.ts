@@ -8,6 +8,7 @@ import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const address = { repository: 'acme/shop', provider: 'github' } as const;
+const from = { requestId: 'r', client: '10.0.0.7', sandbox: aSandbox() };
 const command = { ref: 'refs/heads/agent/fix', oldId: '0'.repeat(40), newId: '1'.repeat(40) };
 
 function records() {
@@ -19,12 +20,9 @@ function records() {
     clock: new VirtualClock(noonMs),
     logger: silentLogger,
     events: { record: () => undefined },
-    audit: {
-      ...silentLogger,
-      info: (line, of) => {
-        audit.push(line);
-        fields.push(of);
-      },
+    audit: (line, of) => {
+      audit.push(line);
+      fields.push(of);
     },
   });
   const pushes = async (name: string) =>
@@ -43,7 +41,12 @@ describe('the record of a push', () => {
     const stored = client.put(conversations, aStoredConversation());
     const refs = Array.from({ length: maxPushes + 3 }, (_none, index) => `refs/heads/${index}`);
     for (const ref of refs) {
-      const push = await service.begin(cachedConversation(stored), address, [{ ...command, ref }]);
+      const push = await service.begin({
+        from,
+        conversation: cachedConversation(stored),
+        address,
+        commands: [{ ...command, ref }],
+      });
       const isLast = ref === refs.at(-1);
       if (!isLast) await service.end(push, { outcomeOf: () => 'Accepted', bytes: 1 });
     }
@@ -56,9 +59,8 @@ describe('the record of a push', () => {
     const { client, audit, service, pushes } = records();
     const old = aStoredConversation();
     client.put(conversations, recreated(old));
-    await expect(service.begin(cachedConversation(old), address, [command])).rejects.toMatchObject({
-      code: 'not-found',
-    });
+    const push = { from, conversation: cachedConversation(old), address, commands: [command] };
+    await expect(service.begin(push)).rejects.toMatchObject({ code: 'not-found' });
     expect(await pushes(old.metadata.name)).toEqual([]);
     expect(audit).toEqual([]);
   });
@@ -66,7 +68,7 @@ describe('the record of a push', () => {
   it('of which the host gets nothing says how much of it the audit leaves out', () => {
     const { fields, service } = records();
     service.refuse({
-      sandbox: aSandbox(),
+      from,
       conversation: cachedConversation(aStoredConversation()),
       address,
       reasons: ['no'],

@@ -71,6 +71,7 @@ class Bench {
       expiresAtMs,
       validUntilMs: expiresAtMs,
       hasSession: false,
+      holder: { key: 'key-1' },
     });
     return this;
   }

@@ -1,3 +1,4 @@
+import { checkedAudit } from '../../../support/checked-audit.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { IndexedStore } from '@conversation-operator/kube/store';
 import { ProblemError } from '../../../../src/gateway/errors/problem-error.ts';
@@ -29,6 +30,8 @@ const pushOf = (branch: string, outcome: PushRecord['outcome'] = 'Accepted'): Pu
   outcome,
 });
 
+const from = { requestId: 'r', client: '10.0.0.7' };
+
 interface Wish {
   readonly spec?: Partial<ConversationSpec>;
   readonly pushes?: readonly PushRecord[];
@@ -58,7 +61,7 @@ async function setUp({
     clock,
     logger: silentLogger,
     metrics: createMetrics(),
-    audit: audit.logger,
+    audit: checkedAudit(audit.logger),
     events: { record: (_object, event) => void events.push(event) },
     credentials: {
       of: (owner, ...wanted) => {
@@ -75,7 +78,7 @@ async function setUp({
   });
   const current = async () => client.get(conversations, 'default', 'c-1');
   const call = async () =>
-    ({ conversation: cachedConversation(await current()), by: 'client' }) as const;
+    ({ conversation: cachedConversation(await current()), by: 'client', from }) as const;
   const open = async (request: Partial<PullRequestRequest> = {}) =>
     service.open(await call(), { title: 'Fix it', ...request });
   const records = async () => (await current()).status?.pullRequests ?? [];
@@ -456,7 +459,9 @@ describe('comment', () => {
     const { conversation } = await call();
     host.pullRequests.push({ ...(await host.get(target, 1)), number: 3 });
     expect(
-      await problemOf(service.comment({ conversation, by: 'agent' }, { number: 3, body: 'x' })),
+      await problemOf(
+        service.comment({ conversation, by: 'agent', from }, { number: 3, body: 'x' }),
+      ),
     ).toBe('pull-request-refused');
     expect(host.comments).toEqual([]);
   });

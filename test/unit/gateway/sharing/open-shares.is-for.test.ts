@@ -11,6 +11,7 @@ const chainWith = (...scopes: readonly ApiKeyScope[]): KeyChain => ({
   validUntilMs: Infinity,
   uids: ['1'],
   hasSession: false,
+  holder: { key: 'key-1' },
 });
 const reader = (owner: string, groups: readonly string[] = [], chain = chainWith('read')) => ({
   owner,
