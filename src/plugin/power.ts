@@ -1,7 +1,5 @@
-import { found, isConflict, isNotFound, mayBeExecuted } from '@conversation-operator/kube/errors';
-import type { KubeClient } from '@conversation-operator/kube/client';
 import { CommandError } from '../commands/terminal.ts';
-import { storedWithSandbox } from '../gateway/lookup/stored.ts';
+import { deleteOwned, storedWithSandbox } from '../gateway/lookup/stored.ts';
 import { titleOf } from '../gateway/presenters/conversation.ts';
 import { refuseOverQuota } from '../gateway/quota/quota.ts';
 import {
@@ -78,7 +76,7 @@ export const remove = (
   withCluster(options, async ({ client, namespace }) => {
     const scene = await readScene(client, namespace);
     const known = named(scene, text);
-    const { name, uid } = known.metadata;
+    const { name } = known.metadata;
     const sandbox = scene.lookup.sandboxIn(known);
     const isShared = sandbox !== undefined && withOthers(scene, sandbox, name) !== '';
     const loses =
@@ -90,26 +88,8 @@ export const remove = (
     print(`“${titleOf(known)}” (${name}) of ${known.spec.owner}.${loses}`);
     if (!(await confirmed('Delete it?', options.yes)))
       throw new CommandError('Nothing was deleted');
-    await deleted(client, { namespace, name, uid });
+    // There is no cache that would have to show the end.
+    const feed = { settled: () => Promise.resolve(undefined) };
+    await deleteOwned(client, conversations, 'conversation', known, feed);
     print(options.output === 'name' ? nameOf(known) : `${name} is deleted.`);
   });
-
-/** Deletes the conversation that the person saw, and no newer one of its name. */
-async function deleted(
-  client: KubeClient,
-  {
-    namespace,
-    name,
-    uid,
-  }: { readonly namespace: string; readonly name: string; readonly uid: string },
-): Promise<void> {
-  try {
-    await client.delete(conversations, namespace, name, { uid, propagationPolicy: 'Background' });
-  } catch (error) {
-    if (isNotFound(error) || isConflict(error)) return;
-    if (!mayBeExecuted(error)) throw error;
-    const present = await found(client.get(conversations, namespace, name));
-    if (present?.metadata.uid === uid && present.metadata.deletionTimestamp === undefined)
-      throw error;
-  }
-}

@@ -120,11 +120,11 @@ export function chainOf(
 }
 
 /** Throws 403, which names the scope, if a key of the chain lacks it. */
-export function requireScope({ scopes }: KeyChain, scope: ApiKeyScope): void {
+export function requireScope({ scopes, hasSession }: KeyChain, scope: ApiKeyScope): void {
   if (scopes.has(scope)) return;
   throw new ProblemError(
     'insufficient-scope',
-    `The key does not have the scope ${scope}, which this operation needs.`,
+    `${hasSession ? 'Your session or its key' : 'The key'} does not have the scope ${scope}, which this operation needs.`,
   );
 }
 

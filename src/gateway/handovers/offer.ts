@@ -22,9 +22,11 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 
 /** Time in which the new owner has to answer. */
 const offerMs = 7 * 24 * 60 * 60 * 1000;
-/** Maximum offers of one owner, and to one owner, with those that ended within the last day. */
+/** Maximum offers of one owner, with those that ended within the last day. */
 const maxFrom = 20;
+/** Maximum open offers to one owner, and those of them that one other owner may have made. */
 const maxTo = 100;
+const maxBetween = 10;
 
 export interface OfferNeeds {
   readonly client: KubeClient;
@@ -99,8 +101,12 @@ export async function offer(
       'wrong-state',
       `The conversation is offered to ${open.spec.to}. Withdraw that offer first.`,
     );
-  refuseTooMany(own.filter(({ spec }) => spec.from === from).length, maxFrom, 'You have');
-  refuseTooMany(ofParty(needs, to).filter(({ spec }) => spec.to === to).length, maxTo, `${to} has`);
+  const mine = own.filter(({ spec }) => spec.from === from);
+  refuseTooMany(mine, maxFrom, 'offers from you; those that have ended count for a day');
+  const openTo = ofParty(needs, to).filter((one) => one.spec.to === to && !isOver(one));
+  const between = openTo.filter(({ spec }) => spec.from === from);
+  refuseTooMany(between, maxBetween, `open offers from you to ${to}`);
+  refuseTooMany(openTo, maxTo, `open offers to ${to}`);
   const name = newUuid(clock.now(), random);
   const create = () =>
     client.create(handovers, {
@@ -126,10 +132,12 @@ export async function offer(
   return created;
 }
 
-function refuseTooMany(count: number, max: number, whoHas: string): void {
-  if (count >= max)
-    throw new ProblemError(
-      'too-many-handovers',
-      `${whoHas} ${count} offers, and ${max} are allowed; those that have ended count for a day.`,
-    );
+const isOver = (handover: Handover): boolean => ['Done', 'Refused'].includes(phaseOf(handover));
+
+function refuseTooMany(offers: readonly Handover[], limit: number, which: string): void {
+  const current = offers.length;
+  if (current >= limit)
+    throw new ProblemError('too-many-handovers', `There are ${current} of ${limit} ${which}.`, {
+      usage: { limit, current },
+    });
 }
