@@ -343,7 +343,10 @@ describe("the product's kinds", () => {
       { spec: { owner: 'bob' } },
     );
     expect(status).toBe(422);
-    expect(causesOf(body)).toEqual([value('spec.owner', '"object"', 'owner is immutable')]);
+    expect(causesOf(body)).toEqual([
+      value('spec.owner', '"object"', 'owner is immutable, except along a handover'),
+      value('spec.handovers', '"object"', 'handovers grows by one with each change of the owner'),
+    ]);
   });
 
   it.each<[string, object]>([
