@@ -6,9 +6,7 @@ const order = [
   'install',
   'story',
   'talk',
-  'service-account',
   'page',
-  'people',
   'quota',
   'causes',
   'pools',
@@ -19,6 +17,9 @@ const order = [
   'network',
   'openhands',
   'upgrade',
+  // Change the settings of the chart, and give back those of the others.
+  'service-account',
+  'people',
   'chaos',
   // Leaves another chart with other settings.
   'push',
