@@ -78,13 +78,14 @@ async function outputOf(name: string): Promise<string> {
 }
 
 describe('a program in the cluster', () => {
-  beforeAll(() =>
-    apply(
+  beforeAll(async () => {
+    await install(false);
+    await apply(
       { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'runner', namespace: tools } },
       program('program', 'conversation-operator'),
       program('program-of-others', 'https://kubernetes.default.svc'),
-    ),
-  );
+    );
+  }, 240_000);
   afterAll(async () => {
     await inTools('delete pod/program pod/program-of-others serviceaccount/runner --wait=false');
     await up.k(`delete conversation ${id} --ignore-not-found`);

@@ -4,6 +4,8 @@ import { apiKeys } from '../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import { conversations, isStartOver, startStatusOf } from '../../src/resources/conversation.ts';
 import { startStatuses } from '../../src/resources/conversation-status.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { handovers } from '../../src/resources/handover.ts';
 import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { sessionKeyGenerationOf } from '../../src/resources/sandbox.ts';
@@ -64,6 +66,7 @@ export class Population {
   readonly #ids = new Map<string, string>();
   readonly #past: string[] = [...unknownIds];
   readonly #keys = new Map<Owner, string>();
+  readonly #offers = new Map<Owner, string>();
   readonly #cursors: string[] = ['bm8', 'no cursor'];
   readonly #work = new Set<Promise<void>>();
   readonly #remove: () => void;
@@ -102,6 +105,7 @@ export class Population {
       if (key === undefined || !isThere(caches.apiKeys, key))
         this.#keys.set(owner, (await this.#world.addKey(owner, 'Spare')).name);
     }
+    for (const owner of owners) await this.#offer(owner);
     const shared = this.#ids.get('alice/running');
     if (shared !== undefined) await this.#world.addShare('alice', shared, knownDigest);
     await this.#dropKeys();
@@ -134,6 +138,16 @@ export class Population {
       cursor: this.#cursors,
       ...this.#agentPools,
       secretValue: Object.values(this.#world.secretValues).map(String),
+      movable: [
+        ...Array.from(owners, (owner) => this.#ids.get(`${owner}/missing`) ?? 'x'),
+        ...this.#past.slice(-1),
+      ],
+      shared: [
+        ...['alice', 'alice', 'bob'].map((owner) => this.#ids.get(`${owner}/running`) ?? 'x'),
+        ...unknownIds.slice(1),
+      ],
+      handover: [...this.#offers.values(), 'none'],
+      owner: [...owners, 'carol', 'no owner'],
       option: [...openApproval.options.map(({ id }) => id), 'none'],
       idempotencyKey: ['one', 'two', 'a key with spaces ~!', `turn-${this.#generation}`],
     };
@@ -165,6 +179,33 @@ export class Population {
       path: ['/api/conversations/1', '/health', '/api/conversations?a=b', '/../x'],
       sessionKey: [key, key, key, key, 'no key'],
     };
+  }
+
+  /** An offer of this owner to the other one that nobody has answered. */
+  async #offer(from: Owner): Promise<void> {
+    const { caches, client } = this.#world;
+    const name = this.#ids.get(`${from}/missing`);
+    const conversation =
+      name === undefined ? undefined : caches.conversations.store.get(namespace, name);
+    const known = caches.handovers.store.get(namespace, this.#offers.get(from) ?? '');
+    const isOpen =
+      known?.spec.answer === undefined &&
+      known?.spec.conversation.uid === conversation?.metadata.uid;
+    if (conversation === undefined || isOpen) return;
+    const { uid } = conversation.metadata;
+    const created = await client.create(handovers, {
+      apiVersion,
+      kind: handovers.kind,
+      metadata: { namespace, name: `offer-${(this.#generation += 1)}` },
+      spec: {
+        conversation: { name: conversation.metadata.name, uid },
+        from,
+        to: owners.find((owner) => owner !== from) ?? from,
+        expirationTime: '2100-01-01T00:00:00Z',
+      },
+    });
+    await this.#world.seen(caches.handovers, created);
+    this.#offers.set(from, created.metadata.name);
   }
 
   /** The number of keys of an owner is limited, and at the limit no more are created. */

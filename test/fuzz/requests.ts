@@ -44,7 +44,14 @@ const named: Readonly<Record<string, readonly string[]>> = {
 
 /** By which pool a path parameter `{id}` is filled. */
 const poolOfPath = (path: string): keyof Pools =>
-  path.includes('sandbox') ? 'sandbox' : path.includes('/keys') ? 'key' : 'conversation';
+  poolsOfPaths.find(([part]) => path.includes(part))?.[1] ?? 'conversation';
+const poolsOfPaths: readonly (readonly [string, keyof Pools])[] = [
+  ['sandbox', 'sandbox'],
+  ['/keys', 'key'],
+  ['/shares', 'shared'],
+  ['/handovers', 'handover'],
+  ['/handover', 'movable'],
+];
 
 const isSendable = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
 

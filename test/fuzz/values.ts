@@ -17,6 +17,12 @@ export interface Pools {
   readonly sessionKey: readonly string[];
   /** Values of secrets: no answer but one may contain them. */
   readonly secretValue: readonly string[];
+  /** Mostly conversations that can be handed over. */
+  readonly movable: readonly string[];
+  /** Mostly the conversation that is shared. */
+  readonly shared: readonly string[];
+  readonly handover: readonly string[];
+  readonly owner: readonly string[];
   /** Ids of options of the question of an agent. */
   readonly option: readonly string[];
 }
@@ -32,6 +38,7 @@ const poolOfName: Readonly<Record<string, keyof Pools>> = {
   page_id: 'cursor',
   'idempotency-key': 'idempotencyKey',
   option_id: 'option',
+  to: 'owner',
   host: 'host',
   path: 'path',
   value: 'secretValue',

@@ -34,10 +34,12 @@ describe('discovery', () => {
       'apikeys',
       'conversationquotas',
       'conversations',
+      'handovers',
       'ownersettings',
       'sandboxes',
       'sandboxpools',
       'sandboxtemplates',
+      'shares',
     ]);
     expect(resources.get('sandboxes')).toMatchObject({
       responseKind: { group: 'conversation-operator.dev', version: 'v1alpha1', kind: 'Sandbox' },
