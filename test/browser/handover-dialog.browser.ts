@@ -189,7 +189,10 @@ describe('the new owner', () => {
     ]);
     for (const text of [
       'acme/app@main (github)',
-      'an answer to a question of the agent, 1 message to be delivered',
+      'an answer to a question of the agent',
+      'Messages that the agent has not had, removed',
+      'NeverConfirm',
+      'Answer in one sentence.',
       '1,200 events, 2.9 MiB',
       'NPM_TOKEN',
       'The sandbox, with its files.',
