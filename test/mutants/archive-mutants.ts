@@ -106,7 +106,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   'after a restore a status of an expiry is believed': {
     file: 'src/gateway/history/history-reads.ts',
     from: "if (source === 'archive-disabled') throw noHistory(source);",
-    to: "if (source === 'archive-disabled' || source === 'archive-expired') throw noHistory(source);",
+    to: "if (source === 'archive-disabled') throw noHistory(source); if (conversation.status?.archive?.expiredTime !== undefined) throw noHistory('archive-expired');",
     test: 'test/integration/gateway/history.test.ts',
     name: 'after an expiry, as after a restore of the cluster',
   },

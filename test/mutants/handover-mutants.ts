@@ -70,7 +70,8 @@ export const handoverMutants: Readonly<Record<string, TestedMutant>> = {
     to: '',
   },
   'a late resume of the old owner counts': {
-    ...model,
+    test: 'test/unit/gateway/sandboxes/resume.test.ts',
+    name: 'a late resume of the former owner changes nothing',
     file: 'src/gateway/sandboxes/resume.ts',
     from: 'spec: { owner, replicas: 1 }',
     to: 'spec: { replicas: 1 }',
