@@ -15,11 +15,7 @@ const clientOfBobs = (written: unknown[]) =>
       }
       const causes = [{ message: 'owner', field: 'spec.owner' }];
       return Promise.reject(
-        new ApiError(422, {
-          message: 'invalid',
-          code: 422,
-          details: { causes },
-        }),
+        new ApiError(422, { message: 'invalid', code: 422, details: { causes } }),
       );
     },
   }) as unknown as KubeClient;
