@@ -158,10 +158,10 @@ export const signInMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'the end of a handover is not in the audit': {
     file: 'src/controllers/handover/reconcile.ts',
-    test: 'test/integration/handover.test.ts',
+    test: 'test/simulation/handover/handover-model.test.ts',
     from: "audit('HandoverDone', line);",
     to: '',
-    name: 'moves a conversation with its sandbox',
+    name: 'a handover keeps its promises',
   },
   'the refusals of the last minute are not in the audit': {
     file: 'src/gateway/gateway.ts',

@@ -84,6 +84,8 @@ class Model {
   #isFull = false;
   /** The first promise that a request has broken. */
   #broken: Error | undefined;
+  /** Names of the handovers whose end is in the audit log. */
+  readonly #audited = new Set<unknown>();
   #before: { conversation?: Conversation; sandbox?: Sandbox } = {};
 
   constructor(random: Random) {
@@ -226,7 +228,11 @@ class Model {
       client,
       clock: this.#clock,
       logger: silentLogger,
-      audit: checkedAudit(silentLogger),
+      audit: checkedAudit({
+        info: (kind, line) => {
+          if (kind === 'HandoverDone') this.#audited.add(line['handover']);
+        },
+      }),
       stores: {
         conversations: {
           byIndex: (index: string, key: string) =>
@@ -437,6 +443,8 @@ class Model {
         `${owner}, ${sandbox.spec.owner}`,
       );
     const done = all.filter((one) => phaseOf(one) === 'Done');
+    if (done.some(({ metadata }) => !this.#audited.has(metadata.name)))
+      throw new BrokenPromise('the audit log has the end of a handover', owner);
     if (done.some(({ spec }) => spec.to !== owner))
       throw new BrokenPromise('Done means that the new owner has it', owner);
     // A Handover that somebody has deleted tells nothing.
