@@ -114,13 +114,6 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     to: '',
     name: 'is not changed by tags',
   },
-  'a message reaches another conversation of the same name': {
-    file: 'src/gateway/lookup/stored.ts',
-    ...recreated,
-    from: 'conversation?.metadata.uid !== uid',
-    to: 'conversation === undefined',
-    name: 'is not changed by a message',
-  },
   'a pause reaches another sandbox of the same name': {
     file: 'src/gateway/sandboxes/sandboxes.ts',
     ...recreated,
@@ -134,13 +127,6 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     from: '{ uid, annotations: {',
     to: '{ annotations: {',
     name: 'is not changed by a resume',
-  },
-  'a resume of a run reaches another sandbox of the same name': {
-    file: 'src/gateway/sandboxes/resume.ts',
-    ...recreated,
-    from: '{ uid, resourceVersion: metadata.resourceVersion, annotations }',
-    to: '{ resourceVersion: metadata.resourceVersion, annotations }',
-    name: 'is not changed by a resume of the run',
   },
   'a new session key reaches another sandbox of the same name': {
     file: 'src/gateway/sandboxes/sandboxes.ts',

@@ -11,6 +11,8 @@ const steps = { ...model, file: 'src/controllers/handover/reconcile.ts' };
 export const handoverMutants: Readonly<Record<string, TestedMutant>> = {
   'a sandbox moves while its agent runs': {
     ...decision,
+    test: 'test/unit/controllers/handover/decide.test.ts',
+    name: 'an accepted handover, where its agent runs',
     from: "isStopped ? { kind: 'move-sandbox' } : { kind: 'wait-for-pause' }",
     to: "isStopped || sandbox !== undefined ? { kind: 'move-sandbox' } : { kind: 'wait-for-pause' }",
   },
@@ -64,7 +66,8 @@ export const handoverMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'stored',
   },
   'a late message of the old owner reaches the new one': {
-    ...model,
+    test: 'test/unit/gateway/conversations/message-queue.moved.test.ts',
+    name: 'a late message of the former owner',
     file: 'src/gateway/conversations/message-queue.ts',
     from: "refuseMoved('conversation', stored, conversation);",
     to: '',
