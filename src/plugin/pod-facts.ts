@@ -5,7 +5,8 @@ type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses
 const withMessage = (reason: string | undefined, message: string | undefined): string =>
   [reason, message].filter((text) => text !== undefined && text !== '').join(': ');
 
-function containerLine({ name, state, lastState, restartCount, ready }: ContainerStatus): string {
+function containerLine(status: ContainerStatus): string {
+  const { name, state, lastState, restartCount, ready, started } = status;
   const { waiting, terminated } = state ?? {};
   const ended = terminated ?? lastState?.terminated;
   const present =
@@ -15,7 +16,9 @@ function containerLine({ name, state, lastState, restartCount, ready }: Containe
         ? 'has ended'
         : ready
           ? 'is ready'
-          : 'runs, but is not ready';
+          : started === true
+            ? 'runs, but is not ready'
+            : 'runs, and no probe of it has succeeded yet';
   const end =
     ended === undefined
       ? ''

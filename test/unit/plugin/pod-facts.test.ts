@@ -3,8 +3,24 @@ import { aClaim, aContainer, aPod, aRunningPod, aSandbox } from '../../support/b
 
 const sandbox = aSandbox();
 
-it.each([
+it.each<readonly [string, ReturnType<typeof aPod>, readonly string[]]>([
   ['runs', aRunningPod(sandbox), ['sbx-1: Running.', 'Container agent is ready.']],
+  ...([true, false] as const).map(
+    (started) =>
+      [
+        started ? 'fails its probes' : 'was just started',
+        aPod(sandbox, {
+          phase: 'Running',
+          containerStatuses: [aContainer({ state: { running: {} }, started })],
+        }),
+        [
+          'sbx-1: Running.',
+          started
+            ? 'Container agent runs, but is not ready.'
+            : 'Container agent runs, and no probe of it has succeeded yet.',
+        ],
+      ] as const,
+  ),
   [
     'finds no node',
     aPod(sandbox, {
