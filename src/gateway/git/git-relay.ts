@@ -1,28 +1,16 @@
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { addAbortSignal, Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
 import type { GitStream } from '@conversation-operator/git/git-http';
 import { withoutCapabilities } from '@conversation-operator/git/advertisement';
 import { pushOptions } from '@conversation-operator/git/receive-pack';
 import type { GitService, SmartRequest } from '@conversation-operator/git/smart-http';
-import { type Clock, type Timer, IdleTimer } from '@conversation-operator/base/clock';
 import type { RepositoryAddress } from '../../agent/keys.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
+import { Transfer, type TransferLimits } from '../callback-server/transfer.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { ClientPace } from '@conversation-operator/http/limits/slow-clients';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
-
-interface TransferLimits {
-  /**
-   * Maximum time without a byte from the host or to the sandbox. `ClientPace` has the same period,
-   * in which it requires a minimum rate while the transfer waits for the sandbox.
-   */
-  readonly idleMs: number;
-  readonly totalMs: number;
-}
 
 const minTransferMs = 3_600_000;
 /** Time that a transfer may take beyond the operator's timeout of the clone. */
@@ -34,95 +22,6 @@ const cloneGraceMs = 60_000;
  */
 export const maxTransferMs = (cloneTimeoutSeconds: number): number =>
   Math.max(minTransferMs, cloneTimeoutSeconds * 1000 + cloneGraceMs);
-
-/** One request of a sandbox and the response of a git host, within time limits. */
-export class Transfer {
-  /** Aborts when a time limit is exceeded, or when the caller's signal aborts. */
-  readonly signal: AbortSignal;
-  /** Aborts when a time limit is exceeded. */
-  readonly late: AbortSignal;
-  readonly #late = new AbortController();
-  readonly #clock: Clock;
-  readonly #idleMs: number;
-  readonly #idle: IdleTimer;
-  /** One for each body. `end` ends all of them, because some bodies are not read to the end. */
-  readonly #paces: ClientPace[] = [];
-  readonly #total: Timer;
-
-  constructor(
-    { idleMs, totalMs }: TransferLimits,
-    { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-  ) {
-    const late = this.#late;
-    this.late = late.signal;
-    this.#clock = clock;
-    this.#idleMs = idleMs;
-    this.signal = AbortSignal.any([signal, late.signal]);
-    const onIdle = (): void => late.abort(new Error('nothing has moved for too long'));
-    this.#idle = new IdleTimer({ clock, idleMs, onIdle });
-    this.#total = clock.after(totalMs, () => late.abort(new Error('it has taken too long')));
-  }
-
-  /**
-   * Yields the chunks of a request's body as they arrive. `late` aborts if the sandbox sends too
-   * slowly. If the reader stops early, the request stays open.
-   */
-  async *arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
-    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, void>;
-    let bytes = 0;
-    const pace = this.#paceOf(() => bytes);
-    try {
-      for (;;) {
-        const { value, done } = await pace.during(() => pieces.next());
-        if (done === true) return;
-        this.#idle.touch();
-        bytes += value.length;
-        yield value;
-      }
-    } finally {
-      await pieces.return?.();
-    }
-  }
-
-  /**
-   * Sends a body, calls `onBytes` with each chunk, and ends the response. `late` aborts if the
-   * sandbox reads the body too slowly.
-   */
-  async send(
-    response: ServerResponse,
-    body: Readable,
-    onBytes: (chunk: Buffer) => void = () => undefined,
-  ): Promise<void> {
-    const { signal } = this;
-    let bytes = 0;
-    const pace = this.#paceOf(() => bytes);
-    for await (const chunk of addAbortSignal(signal, body) as AsyncIterable<Buffer>) {
-      this.#idle.touch();
-      bytes += chunk.length;
-      onBytes(chunk);
-      if (!response.write(chunk)) await pace.during(() => once(response, 'drain', { signal }));
-    }
-    response.end();
-    await pace.during(() => finished(response, { signal }));
-  }
-
-  #paceOf(moved: () => number): ClientPace {
-    const pace = new ClientPace({
-      clock: this.#clock,
-      periodMs: this.#idleMs,
-      moved,
-      tooSlow: () => this.#late.abort(new Error('the sandbox is too slow')),
-    });
-    this.#paces.push(pace);
-    return pace;
-  }
-
-  end(): void {
-    for (const pace of this.#paces) pace.end();
-    this.#idle.stop();
-    this.#total.cancel();
-  }
-}
 
 export interface RelayLimits extends TransferLimits {
   readonly maxBodyBytes: number;

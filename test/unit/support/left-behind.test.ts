@@ -13,7 +13,7 @@ import { roundTrip } from '../../../packages/kube/src/round-trip.ts';
 import { Transport } from '@conversation-operator/kube/transport';
 import { withDeadline } from '../../../packages/object-store/src/calls.ts';
 import { createS3Store } from '@conversation-operator/object-store/s3-store';
-import { Transfer } from '../../../src/gateway/git/git-relay.ts';
+import { Transfer } from '../../../src/gateway/callback-server/transfer.ts';
 import { newPool } from '../../../src/gateway/limits/pools.ts';
 import { AgentReads, untilLeft } from '../../../src/gateway/history/agent-reads.ts';
 import { HistoryReads } from '../../../src/gateway/history/history-reads.ts';
