@@ -173,6 +173,32 @@ export function createMetrics(registry: Registry = new Registry()) {
       'Pushes of sandboxes, by result: accepted or rejected by the git host, unknown, refused by the gateway.',
       { result: ['accepted', 'rejected', 'unknown', 'refused'] },
     ),
+    modelCalls: counter(
+      'model_calls_total',
+      'Calls of models by API and outcome: answered, broken (what was reserved counts as spent), failed (the provider has answered with an error), not-made.',
+      { api: modelApis, outcome: ['answered', 'broken', 'failed', 'not-made'] },
+    ),
+    modelRefusals: counter(
+      'model_refusals_total',
+      'Calls of models that the gateway has refused, by reason.',
+      { reason: refusalKinds },
+    ),
+    modelFirstByteSeconds: histogram(
+      'model_first_byte_seconds',
+      'How long providers take to begin an answer.',
+      [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
+      { api: modelApis },
+    ),
+    modelTokens: counter(
+      'model_tokens_total',
+      'Tokens of calls of models: input (cached ones included), cached, output.',
+      { kind: ['input', 'cached', 'output'] },
+    ),
+    modelCost: counter(
+      'model_cost_dollars_total',
+      'Cost of calls of models in US dollars, as far as their prices are known.',
+      {},
+    ),
     pullRequests: counter(
       'pull_requests_total',
       'Pull requests that the gateway has opened, by provider of the git host.',

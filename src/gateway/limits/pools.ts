@@ -148,6 +148,22 @@ const pools = {
   },
   /** Each download has a part of a history in memory, and a record of each of its events. */
   downloads: { what: 'downloads', total: 8, perOwner: 2, retryAfterSeconds: 10 },
+  // Limits on calls of models
+  /** Calls that agents make at the callback server. An answer takes from seconds to many minutes. */
+  modelCalls: {
+    what: 'calls of models',
+    total: 2000,
+    perOwner: quarter,
+    perSandbox: 64,
+    queue: queue(60_000, 2000, 500),
+  },
+  /** Bytes of calls of models, each of which is in memory until the provider has answered. */
+  modelBodies: {
+    what: 'large calls of models',
+    total: 256 * mebibyte,
+    perOwner: quarter,
+    queue: queue(60_000, 2000, 500),
+  },
   // Limits on requests to git hosts
   clones: {
     what: 'clones',

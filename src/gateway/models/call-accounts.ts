@@ -1,0 +1,240 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Amount, Budget, BudgetLedger, Exhausted, Reservation } from '../../budget/ledger.ts';
+import type { RecordKey } from '../../budget/record-store.ts';
+import { formatAmount } from '../../budget/money.ts';
+import { maxTokensOfImage, type ModelCall } from '../../models/apis/model-api.ts';
+import type { ModelPrice } from '../../models/model-price.ts';
+import type { PriceBook } from '../../models/prices.ts';
+import type { TokenUsage } from '../../models/usage.ts';
+import type { UsageDelta } from '../../models/usage-rows.ts';
+import { maxOutputWithin, leastOutputTokens, worstCaseOf, type WorstCase } from '../../models/worst-case.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { defaultMaxOutputTokens } from '../../resources/model-settings.ts';
+import { usageRecordNameOf, usageRecordSpecOf } from '../../resources/usage-record.ts';
+import type { CallHolder } from './call-holder.ts';
+import { CallRefused } from './call-refused.ts';
+
+/** How a call has ended. */
+export type CallOutcome =
+  /** The provider has certainly not answered. */
+  | { readonly kind: 'not-made' }
+  /** The provider has answered with an error, for which providers charge nothing. */
+  | { readonly kind: 'failed' }
+  /** An unknown part of the answer was made, so that all that was reserved counts as spent. */
+  | { readonly kind: 'broken' }
+  | { readonly kind: 'answered'; readonly usage: TokenUsage };
+
+export interface AskedCall extends CallHolder {
+  readonly asked: ModelCall;
+  readonly bodyBytes: number;
+  readonly baseUrl: string;
+  readonly signal: AbortSignal;
+}
+
+/** The account of one call. Only the first `settle` has an effect. */
+export interface OpenAccount {
+  /** Maximum output tokens that the request has to be given; undefined: those that it has. */
+  readonly limit: number | undefined;
+  settle(outcome: CallOutcome): void;
+}
+
+/** What the relay needs to know about money. */
+export interface CallAccounts {
+  /** Whether a budget in money holds for the conversation. */
+  isInMoney(conversation: CachedConversation): boolean;
+  /** Reserves the worst case of the call. Throws `CallRefused` where a budget does not allow it. */
+  open(call: AskedCall): Promise<OpenAccount>;
+}
+
+export interface BudgetedAccountsOptions {
+  readonly ledger: Pick<BudgetLedger, 'reserve' | 'requestWrite'>;
+  readonly usage: { add(key: RecordKey, delta: UsageDelta): void };
+  readonly prices: PriceBook;
+  /** The budgets that hold for a conversation at present. */
+  readonly budgetsOf: (conversation: CachedConversation) => readonly Budget[];
+  readonly namespace: string;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+interface PricedCall extends AskedCall {
+  readonly price: ModelPrice | undefined;
+  readonly budgets: readonly Budget[];
+}
+
+/** Reserves at the ledger before a call, and counts what the call has cost. */
+export class BudgetedAccounts implements CallAccounts {
+  readonly #options: BudgetedAccountsOptions;
+
+  constructor(options: BudgetedAccountsOptions) {
+    this.#options = options;
+  }
+
+  isInMoney(conversation: CachedConversation): boolean {
+    return this.#options.budgetsOf(conversation).some(({ unit }) => unit === 'USD');
+  }
+
+  async open(call: AskedCall): Promise<OpenAccount> {
+    const { prices, budgetsOf } = this.#options;
+    const price = prices.priceOf({
+      model: call.asked.model,
+      baseUrl: call.baseUrl,
+      overrides: call.template.spec.models?.prices,
+    });
+    const budgets = budgetsOf(call.conversation);
+    const priced = { ...call, price, budgets };
+    return budgets.length === 0
+      ? { limit: undefined, settle: once((outcome) => this.#count(priced, usageOf(outcome))) }
+      : this.#reserve(priced);
+  }
+
+  async #reserve(call: PricedCall): Promise<OpenAccount> {
+    const { asked, budgets, conversation, signal, price } = call;
+    const isInMoney = budgets.some(({ unit }) => unit === 'USD');
+    if (isInMoney) checkPrice(call);
+    const bound = boundOf(call);
+    const isTextOnly = asked.isSelfContained && asked.images === 0;
+    const atMs = this.#options.clock.now();
+    const worst = ({ inputTokens, outputTokens }: WorstCase): number =>
+      isInMoney && price !== undefined
+        ? price.worst(
+            { maxInputTokens: inputTokens, maxOutputTokens: outputTokens, isTextOnly },
+            atMs,
+          )
+        : 0;
+    const amountOf = (perAnswer: number): Amount => {
+      const tokens = { ...bound, outputTokens: perAnswer * asked.answers };
+      return { nanos: worst(tokens), tokens: tokens.inputTokens + tokens.outputTokens };
+    };
+    const wanted = asked.maxOutputTokens ?? defaultOutputOf(call);
+    const reserved = await this.#options.ledger.reserve({
+      owner: conversation.spec.owner,
+      budgets,
+      want: amountOf(wanted),
+      least: amountOf(Math.min(wanted, leastOutputTokens)),
+      signal,
+    });
+    if ('reason' in reserved) throw refusedBy(reserved);
+    const perAnswer = maxOutputWithin({
+      inputTokens: bound.inputTokens,
+      answers: asked.answers,
+      wanted,
+      ...reserved.granted,
+      worst,
+    });
+    if (perAnswer === undefined) {
+      reserved.release();
+      throw new Error('the ledger has granted less than the least amount');
+    }
+    return {
+      limit: perAnswer === asked.maxOutputTokens ? undefined : perAnswer,
+      settle: once((outcome) => this.#settle(call, reserved, outcome)),
+    };
+  }
+
+  #settle(call: PricedCall, reserved: Reservation, outcome: CallOutcome): void {
+    if (outcome.kind === 'not-made' || outcome.kind === 'failed') {
+      reserved.release();
+      return;
+    }
+    const usage = usageOf(outcome);
+    if (usage === undefined) {
+      reserved.settle(reserved.granted);
+      this.#count(call, undefined, reserved.granted.nanos);
+      return;
+    }
+    const nanos = this.#costOf(call, usage);
+    reserved.settle({ nanos, tokens: usage.inputTokens + usage.outputTokens });
+    this.#count(call, usage, nanos);
+  }
+
+  #costOf({ price, asked }: PricedCall, usage: TokenUsage): number {
+    const isTextOnly = asked.isSelfContained && asked.images === 0;
+    return price?.cost(usage, this.#options.clock.now(), isTextOnly) ?? 0;
+  }
+
+  /** Adds the call to the sums of its owner. Without a usage, only the call itself is counted. */
+  #count(call: PricedCall, usage: TokenUsage | undefined, nanos?: number): void {
+    const { clock, ledger, usage: sums, namespace } = this.#options;
+    const { asked, sandbox, conversation } = call;
+    const day = new Date(clock.now()).toISOString().slice(0, 10);
+    const subject = { owner: conversation.spec.owner, month: day.slice(0, 7) };
+    const key = {
+      namespace,
+      name: usageRecordNameOf(subject),
+      spec: usageRecordSpecOf(subject),
+    };
+    sums.add(key, {
+      day,
+      model: asked.model,
+      template: sandbox.spec.templateName,
+      conversation: conversation.metadata.name,
+      usage: usage ?? { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 },
+      nanos: nanos ?? (usage === undefined ? 0 : this.#costOf(call, usage)),
+    });
+    ledger.requestWrite(key);
+  }
+}
+
+function once(settle: (outcome: CallOutcome) => void): (outcome: CallOutcome) => void {
+  let isSettled = false;
+  return (outcome) => {
+    if (isSettled) return;
+    isSettled = true;
+    settle(outcome);
+  };
+}
+
+const usageOf = (outcome: CallOutcome): TokenUsage | undefined =>
+  outcome.kind === 'answered' ? outcome.usage : undefined;
+
+const defaultOutputOf = ({ template }: AskedCall): number =>
+  template.spec.models?.maxOutputTokens ?? defaultMaxOutputTokens;
+
+const notAllowed = (message: string) => new CallRefused('not-allowed', message);
+
+/** Throws `CallRefused` for a call whose cost nothing bounds. */
+function checkPrice({ asked, price }: PricedCall): void {
+  if (price === undefined)
+    throw notAllowed(
+      `The model ${asked.model} has no price, and a budget in money holds. The platform has to name its price in models.prices.`,
+    );
+  const { surcharge } = asked;
+  if (surcharge !== undefined)
+    throw notAllowed(
+      `A budget in money holds, and what the provider charges for ${surcharge} can't be known before the call. Leave it out.`,
+    );
+}
+
+function boundOf({ asked, bodyBytes, price }: PricedCall): WorstCase {
+  const bound = worstCaseOf({
+    call: asked,
+    bodyBytes,
+    tokensPerImage: maxTokensOfImage[asked.api],
+    contextWindow: price?.contextWindow,
+    maxOutputDefault: defaultMaxOutputTokens,
+  });
+  if (bound !== undefined) return bound;
+  throw notAllowed(
+    `A budget holds, and the input of this call can't be bounded: it refers to content outside of the request, and the context window of ${asked.model} is unknown. Send the content itself.`,
+  );
+}
+
+function refusedBy({ budget, reason, spent, raised }: Exhausted): CallRefused {
+  if (reason === 'unavailable')
+    return new CallRefused(
+      'busy',
+      'The budget can not be checked at the moment, because the API server does not answer.',
+      { retryAfterSeconds: 5 },
+    );
+  const shown = (amount: number): string =>
+    budget.unit === 'USD'
+      ? `$${formatAmount(amount, 'USD')}`
+      : `${formatAmount(amount, 'Tokens')} tokens`;
+  const end = Number.isFinite(budget.endsAtMs)
+    ? ` It begins anew at ${new Date(budget.endsAtMs).toISOString()}.`
+    : '';
+  return new CallRefused(
+    'budget',
+    `The budget of ${shown(budget.limit + raised)} is used up: ${shown(spent)} are spent, and what is left is too little for this call.${end}`,
+  );
+}

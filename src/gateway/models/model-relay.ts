@@ -1,0 +1,160 @@
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { withoutSecrets } from '../../agent/redaction.ts';
+import { AnswerReader, type Answer } from '../../models/apis/answer.ts';
+import type { ModelApi } from '../../models/apis/model-api.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
+import type { CallbackRequest } from '../callback-server/callback-server.ts';
+import { Transfer, type TransferLimits } from '../callback-server/transfer.ts';
+import type { CallOutcome, OpenAccount } from './call-accounts.ts';
+import { CallRefused } from './call-refused.ts';
+import { answerHeadersOf } from './forwarded-headers.ts';
+import { ProviderError, type ProviderAnswer, type Providers } from './providers.ts';
+
+export interface RelayedCall {
+  readonly call: Pick<CallbackRequest, 'request' | 'response' | 'signal'>;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly body: Buffer | undefined;
+  /** The key of the model, which no answer may contain; undefined if there is none. */
+  readonly key: string | undefined;
+  /** Absent for a request that is not counted. */
+  readonly counted?: { readonly api: ModelApi; readonly account: OpenAccount };
+}
+
+export interface ModelRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
+  readonly providers: Pick<Providers, 'send'>;
+  readonly limits: TransferLimits;
+}
+
+/** Maximum bytes of an error of a provider; a longer one is replaced by the relay's own. */
+const maxErrorBytes = 256 * 1024;
+
+/** Sends calls to providers, and their answers to agents as they arrive. */
+export class ModelRelay {
+  readonly #options: ModelRelayOptions;
+
+  constructor(options: ModelRelayOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves when the answer has been sent, and settles the account in every case. Throws
+   * `CallRefused` if nothing was sent to the agent. An answer that breaks off is broken off.
+   */
+  async relay(relayed: RelayedCall): Promise<void> {
+    const { clock, limits, logger } = this.#options;
+    const { response, signal } = relayed.call;
+    const transfer = new Transfer(limits, { clock, signal });
+    try {
+      const answer = await this.#ask(relayed, transfer.signal);
+      if (answer.status >= 400) await sendError(answer, relayed, transfer.signal);
+      else await this.#sendAnswer(answer, relayed, transfer);
+    } catch (error) {
+      if (!response.headersSent) throw error;
+      logger.info('An answer of a model was broken off', { error });
+      response.destroy();
+    } finally {
+      transfer.end();
+    }
+  }
+
+  async #ask(
+    { call: { request }, url, headers, body, counted }: RelayedCall,
+    signal: AbortSignal,
+  ): Promise<ProviderAnswer> {
+    const method = request.method === 'GET' ? 'GET' : 'POST';
+    try {
+      const answer = await this.#options.providers.send({ method, url, headers, body, signal });
+      if (answer.status < 300 || answer.status >= 400) return answer;
+      answer.body.destroy();
+      throw new ProviderError(`it redirects with status ${answer.status}`, false);
+    } catch (error) {
+      const mayBeCharged = !(error instanceof ProviderError) || error.mayBeCharged;
+      counted?.account.settle({ kind: mayBeCharged ? 'broken' : 'not-made' });
+      this.#options.logger.warn('A provider of models gave no answer', {
+        provider: url.host,
+        error,
+      });
+      throw new CallRefused('upstream', noAnswerOf(error, signal), { cause: error });
+    }
+  }
+
+  async #sendAnswer(
+    answer: ProviderAnswer,
+    { call: { response }, counted }: RelayedCall,
+    transfer: Transfer,
+  ): Promise<void> {
+    const type = String(answer.headers['content-type'] ?? '');
+    if (counted !== undefined && /^\s*text\/html\b/i.test(type)) {
+      answer.body.destroy();
+      counted.account.settle({ kind: 'failed' });
+      throw new CallRefused('upstream', 'The provider of the model answers with a web page.');
+    }
+    const reader = counted && new AnswerReader(counted.api, type);
+    try {
+      response.writeHead(answer.status, answerHeadersOf(answer.headers));
+      response.flushHeaders();
+      await transfer.send(response, answer.body, (chunk) => reader?.push(chunk));
+    } finally {
+      if (reader !== undefined) counted?.account.settle(outcomeOf(reader.end()));
+    }
+  }
+}
+
+/** An error in an answer that has a usage costs what the usage says. */
+function outcomeOf({ usage, isComplete, hasError }: Answer): CallOutcome {
+  if (usage !== undefined) return { kind: 'answered', usage };
+  return { kind: hasError && !isComplete ? 'failed' : 'broken' };
+}
+
+function noAnswerOf(error: unknown, signal: AbortSignal): string {
+  if (error instanceof ProviderError && !signal.aborted) return error.message;
+  return 'The provider of the model has not answered in time.';
+}
+
+/** Sends an error of the provider, which has cost nothing. A key that it repeats is hidden. */
+async function sendError(
+  { status, headers, body }: ProviderAnswer,
+  { call: { response }, key, counted }: RelayedCall,
+  signal: AbortSignal,
+): Promise<void> {
+  counted?.account.settle({ kind: 'failed' });
+  if (status === 401 || status === 403) {
+    body.destroy();
+    throw new CallRefused(
+      'not-allowed',
+      `The provider of the model refuses the key of the platform (status ${status}).`,
+    );
+  }
+  const text = await textOf(body, signal);
+  if (text === undefined)
+    throw new CallRefused('upstream', `The provider of the model answers with status ${status}.`);
+  sendText(response, { status, headers }, key === undefined ? text : withoutSecrets(text, [key]));
+}
+
+function sendText(
+  response: ServerResponse,
+  { status, headers }: Pick<ProviderAnswer, 'status' | 'headers'>,
+  text: string,
+): void {
+  response.writeHead(status, answerHeadersOf(headers));
+  response.end(text);
+}
+
+/** The whole body as text; undefined if it is too long or breaks off. */
+async function textOf(body: Readable, signal: AbortSignal): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      signal.throwIfAborted();
+      bytes += chunk.length;
+      if (bytes > maxErrorBytes) return undefined;
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,270 @@
+import { readBody, bodyBytesOf } from '@conversation-operator/http/body/json-body';
+import { Refusal } from '@conversation-operator/http/refusal';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import { agentKindOf, agentNameOf } from '../../agent/kinds.ts';
+import { readCall } from '../../models/apis/call.ts';
+import { withMaxOutput, withUsageInStream } from '../../models/apis/edits.ts';
+import { BadCallError, ModelApi, type ModelCall, type Operation } from '../../models/apis/model-api.ts';
+import { errorApiOf, operationOf } from '../../models/apis/operation.ts';
+import { refusalOf, type RefusalKind } from '../../models/apis/refusals.ts';
+import { upstreamOf, upstreamUrlOf } from '../../models/upstreams.ts';
+import type { AcpAgentName } from '../../resources/acp-settings.ts';
+import { isModelAllowed } from '../../resources/agent-settings.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
+import {
+  noSuchEndpoint,
+  type CallbackHandler,
+  type CallbackRequest,
+} from '../callback-server/callback-server.ts';
+import type { TransferLimits } from '../callback-server/transfer.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { newPool } from '../limits/pools.ts';
+import type { CallAccounts } from './call-accounts.ts';
+import { CallHolders, type CallHolder, type CallHoldersOptions } from './call-holder.ts';
+import { CallRefused } from './call-refused.ts';
+import { keyHeaders, requestHeadersOf } from './forwarded-headers.ts';
+import { ModelRelay } from './model-relay.ts';
+import type { Providers } from './providers.ts';
+
+export interface ModelsHandlerOptions
+  extends CallHoldersOptions, Pick<MeasuredRuntime, 'logger' | 'metrics'> {
+  readonly providers: Pick<Providers, 'send'>;
+  readonly credentials: AgentCredentials;
+  readonly accounts: CallAccounts;
+  readonly limits?: Partial<TransferLimits>;
+}
+
+/** Models think for minutes before the first byte of an answer. */
+const defaults: TransferLimits = { idleMs: 600_000, totalMs: 3_600_000 };
+
+/** Maximum bytes of a request: contexts of a million tokens, with images. */
+const maxBodyBytes = 32 * 1024 * 1024;
+
+/** Where a call of an agent goes. */
+interface Destination {
+  readonly holder: CallHolder;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly key: string | undefined;
+}
+
+/**
+ * The relay for models: `/models/{sandbox}/{conversation id}/{path of the model's API}`. Agents send
+ * the token of their conversation instead of a key. The relay adds the key of the template's
+ * credential, so that no sandbox has it, and counts what the call costs.
+ */
+export class ModelsHandler implements CallbackHandler {
+  readonly name = 'models';
+  readonly #options: ModelsHandlerOptions;
+  readonly #holders: CallHolders;
+  readonly #relay: ModelRelay;
+  readonly #calls: Shares;
+  readonly #bodies: Shares;
+
+  constructor(options: ModelsHandlerOptions) {
+    const { providers, clock, logger, metrics } = options;
+    this.#options = options;
+    this.#holders = new CallHolders(options);
+    const limits = { ...defaults, ...options.limits };
+    this.#relay = new ModelRelay({ providers, limits, clock, logger, metrics });
+    this.#calls = newPool('modelCalls', clock);
+    this.#bodies = newPool('modelBodies', clock);
+  }
+
+  async handle(call: CallbackRequest): Promise<void> {
+    const [conversationId, ...path] = call.path;
+    if (conversationId === undefined || path.length === 0) throw noSuchEndpoint();
+    const rest = restOf(call.request.url ?? '', path.length);
+    const { metrics } = this.#options;
+    try {
+      await this.#answer(call, conversationId, rest);
+    } catch (error) {
+      const refused = refusedOf(error);
+      if (refused === undefined || call.response.headersSent) throw error;
+      metrics.modelRefusals.inc({ reason: refused.kind });
+      const api = errorApiOf(rest);
+      const { status, body, headers } = refusalOf(api, refused.kind, refused.message);
+      const { retryAfterSeconds } = refused;
+      call.response.writeHead(status, {
+        'cache-control': 'no-store',
+        ...headers,
+        ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+        // The rest of a refused body is not read.
+        ...(call.request.complete ? {} : { connection: 'close' }),
+      });
+      call.response.end(body);
+    }
+  }
+
+  async #answer(call: CallbackRequest, conversationId: string, rest: string): Promise<void> {
+    const holder = await this.#holders.of(call, conversationId);
+    const { sandbox } = holder;
+    call.countFor(sandbox);
+    const { owner } = sandbox.spec;
+    const share = { owner, sandbox: sandbox.metadata.uid };
+    const leave = await this.#calls.wait(share, { signal: call.signal });
+    try {
+      const operation = this.#operationOf(call, holder, rest);
+      const destination = await this.#destinationOf(call, holder, rest);
+      const bytes = bodyBytesOf(call.request, maxBodyBytes);
+      const free = await this.#bodies.wait(share, { signal: call.signal, units: bytes });
+      try {
+        if (operation?.kind === 'generate') await this.#generate(call, operation, destination);
+        else await this.#pass(call, destination);
+      } finally {
+        free();
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  /** What the agent asks; undefined for a path that the template passes on without counting. */
+  #operationOf(
+    { request }: CallbackRequest,
+    { conversation, template }: CallHolder,
+    rest: string,
+  ): Operation | undefined {
+    const operation = operationOf(request.method ?? '', rest);
+    if (operation !== undefined) return operation;
+    if (template.spec.models?.passThrough !== true)
+      throw new CallRefused(
+        'not-found',
+        `The relay for models serves no ${request.method ?? ''} ${rest}: it serves chat completions, responses, messages, generateContent and lists of models.`,
+      );
+    if (this.#options.accounts.isInMoney(conversation))
+      throw new CallRefused(
+        'not-allowed',
+        `A budget in money holds for this conversation, and the relay can not count ${request.method ?? ''} ${rest}.`,
+      );
+    return undefined;
+  }
+
+  async #destinationOf(
+    { request, query }: CallbackRequest,
+    holder: CallHolder,
+    rest: string,
+  ): Promise<Destination> {
+    const { credentials } = this.#options;
+    const { template, conversation, sandbox, places } = holder;
+    const { agent } = template.spec;
+    const base = upstreamOf({
+      model: modelOf(holder) ?? '',
+      agentKind: agentKindOf(sandbox, template),
+      acpAgent: agentNameOf(sandbox, template) as AcpAgentName | undefined,
+      baseUrl: agent.baseUrl,
+    });
+    if (base === undefined)
+      throw new CallRefused(
+        'not-allowed',
+        'Nothing says which server has the model: the sandbox template has to name agent.baseUrl.',
+      );
+    const { credential } = agent;
+    const key =
+      credential === undefined
+        ? undefined
+        : await credentials.of(conversation.spec.owner, credential);
+    if (credential !== undefined && key === undefined)
+      throw new CallRefused(
+        'not-allowed',
+        `The model credential ${credential}, which the sandbox template ${sandbox.spec.templateName} names, is missing or can't be used.`,
+      );
+    const url = new URL(upstreamUrlOf(base, `/${rest}`));
+    for (const [name, value] of query) if (name !== 'key') url.searchParams.append(name, value);
+    const headers = { ...requestHeadersOf(request.headers), ...keyHeaders(key, places) };
+    return { holder, url, headers, key };
+  }
+
+  async #generate(
+    call: CallbackRequest,
+    operation: Extract<Operation, { kind: 'generate' }>,
+    { holder, ...destination }: Destination,
+  ): Promise<void> {
+    const { accounts } = this.#options;
+    const body = await readBody(call.request, maxBodyBytes);
+    const { call: asked, text } = readCall(operation, body);
+    checkModel(asked, holder);
+    const { host } = destination.url;
+    const account = await accounts.open({
+      ...holder,
+      asked,
+      bodyBytes: body.length,
+      baseUrl: destination.url.href,
+      signal: call.signal,
+    });
+    const edited = editedBody(asked, text, { limit: account.limit, host });
+    await this.#relay.relay({
+      call,
+      ...destination,
+      body: edited === text ? body : Buffer.from(edited),
+      counted: { api: operation.api, account },
+    });
+  }
+
+  async #pass(call: CallbackRequest, { holder: _holder, ...destination }: Destination) {
+    const { method } = call.request;
+    if (method !== 'GET' && method !== 'POST')
+      throw new CallRefused('not-found', `The relay for models does not relay ${method ?? ''}.`);
+    const body = method === 'GET' ? undefined : await readBody(call.request, maxBodyBytes);
+    await this.#relay.relay({ call, ...destination, body });
+  }
+}
+
+/** The request as the provider gets it: without a change where neither of the two is needed. */
+function editedBody(
+  { api, isStream }: ModelCall,
+  text: string,
+  { limit, host }: { readonly limit: number | undefined; readonly host: string },
+): string {
+  // The models of OpenAI that reason refuse `max_tokens`; other servers know nothing else.
+  const added = /(^|\.)openai\.(com|azure\.com)$/.test(host) ? 'max_completion_tokens' : 'max_tokens';
+  const limited = limit === undefined ? text : withMaxOutput(api, text, limit, added);
+  return api === ModelApi.OpenAiChat && isStream ? withUsageInStream(limited) : limited;
+}
+
+/** The path after the conversation, as it was sent and without the query. */
+function restOf(url: string, segments: number): string {
+  const [path = ''] = url.split('?');
+  return path.split('/').slice(-segments).join('/');
+}
+
+const modelOf = ({ conversation, template }: CallHolder): string | undefined =>
+  conversation.spec.agent?.model ?? template.spec.agent.model;
+
+/**
+ * Throws `CallRefused` for a model that the template does not allow. Agents leave out the provider
+ * of the model's name, so that the name counts with the provider of the conversation's model, too.
+ */
+function checkModel({ model }: ModelCall, holder: CallHolder): void {
+  const { agent } = holder.template.spec;
+  const own = modelOf(holder);
+  const provider = own?.includes('/') === true ? own.slice(0, own.indexOf('/') + 1) : '';
+  const names = [model, `${provider}${model}`];
+  if (names.some((name) => name === own || isModelAllowed(name, agent))) return;
+  throw new CallRefused(
+    'not-allowed',
+    `The sandbox template ${holder.sandbox.spec.templateName} does not allow the model ${model}.`,
+  );
+}
+
+const kindOfRefusal: Readonly<Partial<Record<string, RefusalKind>>> = {
+  'body-too-large': 'too-large',
+  'malformed-json': 'bad-request',
+  'malformed-request': 'bad-request',
+  'unsupported-media-type': 'bad-request',
+};
+
+/** The refusal of an error; undefined for a failure of the relay itself. */
+function refusedOf(error: unknown): CallRefused | undefined {
+  if (error instanceof CallRefused) return error;
+  if (error instanceof BadCallError)
+    return new CallRefused('bad-request', error.message, { cause: error });
+  if (error instanceof Refusal)
+    return new CallRefused(kindOfRefusal[error.code] ?? 'busy', error.message, { cause: error });
+  if (error instanceof ProblemError && error.status !== 500) {
+    const wait = Number(error.headers['retry-after'] ?? 1);
+    return new CallRefused('busy', error.message, { cause: error, retryAfterSeconds: wait });
+  }
+  return undefined;
+}

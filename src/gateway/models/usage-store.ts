@@ -1,0 +1,214 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import {
+  isAlreadyExists,
+  isConflict,
+  isInvalid,
+  isNotFound,
+} from '@conversation-operator/kube/errors';
+import type {
+  Account,
+  RecordKey,
+  RecordStore,
+  StoredRecord,
+  WriteOutcome,
+} from '../../budget/record-store.ts';
+import { formatAmount, parseAmount } from '../../budget/money.ts';
+import { withUsage, type UsageDelta } from '../../models/usage-rows.ts';
+import {
+  isUsageRecordOf,
+  newUsageRecord,
+  usageRecords,
+  type UsageAccount,
+  type UsageRecord,
+  type UsageRecordStatus,
+  type UsageSubject,
+} from '../../resources/usage-record.ts';
+
+export interface UsageStoreOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'updateStatus'>;
+  readonly logger: Logger;
+  /** Unique among all replicas that ever were. */
+  readonly replica: string;
+}
+
+interface StoredUsage extends StoredRecord {
+  readonly object: UsageRecord;
+}
+
+/** The usage that a record still has to get. */
+interface Pending {
+  deltas: readonly UsageDelta[];
+  /** Number of this replica's last attempt to write usage. */
+  sequence: number;
+  /** How many of the first deltas each attempt has carried whose outcome is unknown. */
+  readonly attempts: Map<number, number>;
+}
+
+/** Maximum time of one call to the API server. A call of a model may wait for it. */
+const deadlineMs = 5_000;
+/** Replicas whose last write a record remembers; the limit of the schema is 200. */
+const maxWriters = 100;
+
+/**
+ * The UsageRecords of the cluster, as the ledger reads and writes them. A write also carries the
+ * usage that has been counted since the last one. The record stores the number of each replica's
+ * last write, so that usage whose write had an unknown outcome is added exactly once.
+ */
+export class UsageStore implements RecordStore<StoredUsage> {
+  readonly #options: UsageStoreOptions;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(options: UsageStoreOptions) {
+    this.#options = options;
+  }
+
+  /** Adds the usage to the next write of the record. The caller asks the ledger for that write. */
+  add(key: RecordKey, delta: UsageDelta): void {
+    const pending = this.#pending.get(idOf(key)) ?? { deltas: [], sequence: 0, attempts: new Map() };
+    this.#pending.set(idOf(key), pending);
+    pending.deltas = [...pending.deltas, delta];
+  }
+
+  async read(key: RecordKey) {
+    const { client, logger } = this.#options;
+    try {
+      const object = await client.get(usageRecords, key.namespace, key.name, { deadlineMs });
+      if (isUsageRecordOf(object, subjectOf(key))) {
+        this.#confirm(key, object);
+        return { kind: 'found', record: storedOf(object) } as const;
+      }
+      // Another object under this name counts nothing, so that nothing may be spent.
+      logger.error('A UsageRecord is for somebody else', { record: key.name });
+      return { kind: 'unavailable' } as const;
+    } catch (error) {
+      if (isNotFound(error)) return { kind: 'missing' } as const;
+      logger.warn('A UsageRecord can not be read', { record: key.name, error });
+      return { kind: 'unavailable' } as const;
+    }
+  }
+
+  create(key: RecordKey): Promise<WriteOutcome<StoredUsage>> {
+    const { client } = this.#options;
+    const object = newUsageRecord(key.namespace, subjectOf(key));
+    return this.#outcomeOf(key, client.create(usageRecords, object, { deadlineMs }));
+  }
+
+  async replace(
+    key: RecordKey,
+    { object }: StoredUsage,
+    accounts: readonly Account[],
+  ): Promise<WriteOutcome<StoredUsage>> {
+    const { client, replica } = this.#options;
+    this.#confirm(key, object);
+    const pending = this.#pending.get(idOf(key));
+    const base: UsageRecordStatus = { ...object.status, accounts: accounts.map(storedAccountOf) };
+    const attempt = pending === undefined ? undefined : attemptOf(pending);
+    const status =
+      pending === undefined || attempt === undefined
+        ? base
+        : {
+            ...withUsage(base, pending.deltas),
+            writers: withWriter(base.writers, { id: replica, sequence: attempt }),
+          };
+    const outcome = await this.#outcomeOf(
+      key,
+      client.updateStatus(usageRecords, { ...object, status }, { deadlineMs }),
+    );
+    if (outcome.kind === 'done') this.#confirm(key, outcome.record.object);
+    // No version of the record will ever contain this attempt.
+    else if (outcome.kind !== 'unknown' && attempt !== undefined)
+      pending?.attempts.delete(attempt);
+    return outcome;
+  }
+
+  /** Drops the usage that the record contains. */
+  #confirm(key: RecordKey, { status }: UsageRecord): void {
+    const pending = this.#pending.get(idOf(key));
+    const written = status?.writers?.find(({ id }) => id === this.#options.replica)?.sequence;
+    const count = written === undefined ? undefined : pending?.attempts.get(written);
+    if (pending === undefined || count === undefined) return;
+    // All attempts begin at the first delta, and only one of them can have been applied.
+    pending.attempts.clear();
+    pending.deltas = pending.deltas.slice(count);
+  }
+
+  async #outcomeOf(
+    key: RecordKey,
+    write: Promise<UsageRecord>,
+  ): Promise<WriteOutcome<StoredUsage>> {
+    try {
+      return { kind: 'done', record: storedOf(await write) };
+    } catch (error) {
+      if (isConflict(error) || isAlreadyExists(error)) return { kind: 'conflict' };
+      if (isNotFound(error)) return { kind: 'missing' };
+      const problem = isInvalid(error) ? 'error' : 'warn';
+      this.#options.logger[problem]('A UsageRecord can not be written', {
+        record: key.name,
+        error,
+      });
+      return { kind: 'unknown' };
+    }
+  }
+}
+
+const idOf = ({ namespace, name }: RecordKey): string => `${namespace}/${name}`;
+
+/** Begins an attempt to write the pending usage; undefined if there is none. */
+function attemptOf(pending: Pending): number | undefined {
+  if (pending.deltas.length === 0) return undefined;
+  pending.sequence += 1;
+  pending.attempts.set(pending.sequence, pending.deltas.length);
+  return pending.sequence;
+}
+
+function subjectOf({ spec: { owner, month = '', conversation } }: RecordKey): UsageSubject {
+  if (conversation !== undefined) return { conversation };
+  return owner === undefined ? { month } : { owner, month };
+}
+
+type Writer = NonNullable<UsageRecordStatus['writers']>[number];
+
+/** The writers with the newest one last. Those that wrote longest ago give way. */
+const withWriter = (writers: readonly Writer[] = [], writer: Writer): Writer[] => [
+  ...writers.filter(({ id }) => id !== writer.id).slice(1 - maxWriters),
+  writer,
+];
+
+const storedOf = (object: UsageRecord): StoredUsage => ({
+  version: `${object.metadata.uid}/${object.metadata.resourceVersion}`,
+  accounts: (object.status?.accounts ?? []).map(accountOf),
+  object,
+});
+
+function accountOf({ key, unit, spent, raised = '0', holders = [] }: UsageAccount): Account {
+  const read = (text: string): number => parseAmount(text, unit);
+  return {
+    key,
+    unit,
+    spent: read(spent),
+    raised: read(raised),
+    holders: holders.map(({ id, granted, spent: settled, renewTime }) => ({
+      id,
+      granted: read(granted),
+      spent: read(settled),
+      renewedAtMs: Date.parse(renewTime),
+    })),
+  };
+}
+
+function storedAccountOf({ key, unit, spent, raised, holders }: Account): UsageAccount {
+  const shown = (amount: number): string => formatAmount(amount, unit);
+  return {
+    key,
+    unit,
+    spent: shown(spent),
+    ...(raised === 0 ? {} : { raised: shown(raised) }),
+    holders: holders.map(({ id, granted, spent: settled, renewedAtMs }) => ({
+      id,
+      granted: shown(granted),
+      spent: shown(settled),
+      renewTime: new Date(renewedAtMs).toISOString(),
+    })),
+  };
+}
