@@ -10,6 +10,7 @@ import { ownerSettings } from './owner-settings.ts';
 import { sandboxPools } from './sandbox-pool.ts';
 import { sandboxTemplates } from './sandbox-template.ts';
 import { sandboxes, type Sandbox } from './sandbox.ts';
+import { usageRecords } from './usage-record.ts';
 
 /** Transforms a sandbox for every cache. Equal texts are shared between objects. */
 export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
@@ -62,5 +63,6 @@ export function cachedKinds(interner = new Interner()) {
     apiKeys: whole(apiKeys),
     ownerSettings: whole(ownerSettings),
     handovers: whole(handovers),
+    usageRecords: whole(usageRecords),
   };
 }
