@@ -188,6 +188,11 @@ export const usageRecordStatusSchema = z
 export type UsageRecordSpec = z.output<typeof usageRecordSpecSchema>;
 export type UsageRecordStatus = z.output<typeof usageRecordStatusSchema>;
 export type UsageRecord = CustomObject<UsageRecordSpec, UsageRecordStatus>;
+/** A record as caches hold it: without the sums by day, which may take half a mebibyte. */
+export type CachedUsageRecord = CustomObject<
+  UsageRecordSpec,
+  Pick<UsageRecordStatus, 'accounts' | 'totals' | 'conversations'>
+>;
 export type UsageAccount = NonNullable<UsageRecordStatus['accounts']>[number];
 export type UsageHolder = NonNullable<UsageAccount['holders']>[number];
 export type UsageCounters = NonNullable<UsageRecordStatus['totals']>;
