@@ -29,6 +29,7 @@ import { secretsHandler } from '../gateway/callback-server/secrets.ts';
 import { webhooks, type WebhooksOptions } from '../gateway/callback-server/webhooks.ts';
 import { GitHandler } from '../gateway/git/git-handler.ts';
 import { maxTransferMs } from '../gateway/git/git-relay.ts';
+import { relayForModels } from './models-wiring.ts';
 import { PrivateHost } from '../gateway/git/private-host.ts';
 import { PushRecords } from '../gateway/git/push-records.ts';
 import { SecretReader } from '../gateway/lookup/secret-reader.ts';
@@ -223,7 +224,10 @@ interface AgentSideOptions {
   /** API keys of models, which the relay for models adds to the requests of agents. */
   readonly modelCredentials: AgentCredentials;
   readonly keys: SandboxKeys;
-  readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'ownerSettings'>;
+  readonly caches: Pick<
+    Caches,
+    'conversations' | 'sandboxes' | 'templates' | 'ownerSettings' | 'quotas'
+  >;
   readonly client: KubeClient;
   readonly pullRequests: PullRequests;
   readonly audit: Audit;
@@ -238,6 +242,7 @@ export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
   {
     credentials,
+    modelCredentials,
     keys,
     caches,
     notify,
@@ -281,23 +286,20 @@ export async function serveAgentSide(
   const tools = pullRequestTools({ keys, conversations, pullRequests, version, clock, logger });
   const reads = new SecretReads({ audit, clock });
   stack.defer(() => reads.close());
-  const secrets = secretsHandler({
-    keys,
-    reads,
-    clock,
-    secrets: new SecretReader({
-      client,
-      conversations,
-      ownerSettings,
-      sealing: sealingUnder(keys),
-    }),
-  });
+  const sealing = sealingUnder(keys);
+  const reader = new SecretReader({ client, conversations, ownerSettings, sealing });
+  const secrets = secretsHandler({ keys, reads, clock, secrets: reader });
+  const models = relayForModels(
+    { config, client, keys, caches, reader, credentials: modelCredentials, ...server },
+    runtime,
+    stack,
+  );
   const hooks = webhooks({ keys, notify, clock, metrics });
   const agentSide = createCallbackServer({
     ...runtime,
     ...server,
     sandboxes,
-    handlers: [git, tools, secrets, hooks],
+    handlers: [git, tools, secrets, models, hooks],
   });
   stack.defer(() => agentSide.close());
   return (await agentSide.listen()).port;

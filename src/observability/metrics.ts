@@ -11,9 +11,12 @@ import {
   httpStatus,
   type LabelRule,
 } from './closed-metrics.ts';
+import { ModelApi } from '../models/apis/model-api.ts';
+import { refusalKinds } from '../models/apis/refusals.ts';
 import { sandboxStatuses, startStatuses } from '../resources/conversation-status.ts';
 import type { Runtime } from '@conversation-operator/base/runtime';
 
+const modelApis = Object.values(ModelApi);
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const storeResults = [
   'success',

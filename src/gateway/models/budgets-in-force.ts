@@ -2,17 +2,21 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Budget } from '../../budget/ledger.ts';
 import { amountOf } from '../../budget/money.ts';
 import { accountKey, isTimeZone, type Periods } from '../../budget/period.ts';
-import type { BudgetUnit, RecordKey } from '../../budget/record-store.ts';
+import type { BudgetUnit } from '../../budget/record-store.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import {
-  usageRecordNameOf,
-  usageRecordSpecOf,
-  type UsageSubject,
-} from '../../resources/usage-record.ts';
+import { recordKeyOf } from './usage-store.ts';
 
 /** Name of the account of a budget that is only for one conversation. */
 export const conversationAccount = 'conversation';
+
+/** A budget that holds for a conversation. */
+export interface BudgetInForce extends Budget {
+  /** Name of the quota; undefined for the conversation's own budget. */
+  readonly quota: string | undefined;
+  /** End of the period; Infinity for a budget without one. */
+  readonly endsAtMs: number;
+}
 
 export interface BudgetsInForceOptions {
   /** The quotas whose budgets hold for an owner: its own or the default, and the namespace's. */
@@ -26,13 +30,8 @@ export interface BudgetsInForceOptions {
 export function budgetsInForce(
   { metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>,
   { quotasOf, namespace, periods, clock }: BudgetsInForceOptions,
-): readonly Budget[] {
-  const keyOf = (subject: UsageSubject): RecordKey => ({
-    namespace,
-    name: usageRecordNameOf(subject),
-    spec: usageRecordSpecOf(subject),
-  });
-  const ofQuotas = quotasOf(spec.owner).flatMap((quota): readonly Budget[] => {
+): readonly BudgetInForce[] {
+  const ofQuotas = quotasOf(spec.owner).flatMap((quota): readonly BudgetInForce[] => {
     const { budget, scope } = quota.spec;
     if (budget === undefined) return [];
     const unit: BudgetUnit = budget.currency;
@@ -41,10 +40,14 @@ export function budgetsInForce(
     const month = period.firstDay.slice(0, 7);
     return [
       {
-        record: keyOf(scope === 'Owner' ? { owner: spec.owner, month } : { month }),
+        record: recordKeyOf(
+          namespace,
+          scope === 'Owner' ? { owner: spec.owner, month } : { month },
+        ),
         account: accountKey(quota.metadata.name, period, unit),
         unit,
         limit: amountOf(budget.amount, unit),
+        quota: quota.metadata.name,
         endsAtMs: period.endMs,
       },
     ];
@@ -54,10 +57,11 @@ export function budgetsInForce(
   return [
     ...ofQuotas,
     {
-      record: keyOf({ conversation: { name, uid } }),
+      record: recordKeyOf(namespace, { conversation: { name, uid } }),
       account: conversationAccount,
       unit: 'USD',
       limit: amountOf(spec.budget.amount, 'USD'),
+      quota: undefined,
       endsAtMs: Infinity,
     },
   ];

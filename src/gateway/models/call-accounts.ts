@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import type { Amount, Budget, BudgetLedger, Exhausted, Reservation } from '../../budget/ledger.ts';
+import type { Amount, BudgetLedger, Exhausted, Reservation } from '../../budget/ledger.ts';
 import type { RecordKey } from '../../budget/record-store.ts';
 import { formatAmount } from '../../budget/money.ts';
 import { maxTokensOfImage, type ModelCall } from '../../models/apis/model-api.ts';
@@ -7,12 +7,19 @@ import type { ModelPrice } from '../../models/model-price.ts';
 import type { PriceBook } from '../../models/prices.ts';
 import type { TokenUsage } from '../../models/usage.ts';
 import type { UsageDelta } from '../../models/usage-rows.ts';
-import { maxOutputWithin, leastOutputTokens, worstCaseOf, type WorstCase } from '../../models/worst-case.ts';
+import {
+  maxOutputWithin,
+  leastOutputTokens,
+  worstCaseOf,
+  type WorstCase,
+} from '../../models/worst-case.ts';
+import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { defaultMaxOutputTokens } from '../../resources/model-settings.ts';
-import { usageRecordNameOf, usageRecordSpecOf } from '../../resources/usage-record.ts';
+import type { BudgetInForce } from './budgets-in-force.ts';
 import type { CallHolder } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
+import { recordKeyOf } from './usage-store.ts';
 
 /** How a call has ended. */
 export type CallOutcome =
@@ -51,14 +58,15 @@ export interface BudgetedAccountsOptions {
   readonly usage: { add(key: RecordKey, delta: UsageDelta): void };
   readonly prices: PriceBook;
   /** The budgets that hold for a conversation at present. */
-  readonly budgetsOf: (conversation: CachedConversation) => readonly Budget[];
+  readonly budgetsOf: (conversation: CachedConversation) => readonly BudgetInForce[];
   readonly namespace: string;
   readonly clock: Pick<Clock, 'now'>;
+  readonly metrics: Pick<Metrics, 'modelCalls' | 'modelTokens' | 'modelCost'>;
 }
 
 interface PricedCall extends AskedCall {
   readonly price: ModelPrice | undefined;
-  readonly budgets: readonly Budget[];
+  readonly budgets: readonly BudgetInForce[];
 }
 
 /** Reserves at the ledger before a call, and counts what the call has cost. */
@@ -83,7 +91,7 @@ export class BudgetedAccounts implements CallAccounts {
     const budgets = budgetsOf(call.conversation);
     const priced = { ...call, price, budgets };
     return budgets.length === 0
-      ? { limit: undefined, settle: once((outcome) => this.#count(priced, usageOf(outcome))) }
+      ? { limit: undefined, settle: once((outcome) => this.#settle(priced, undefined, outcome)) }
       : this.#reserve(priced);
   }
 
@@ -131,20 +139,20 @@ export class BudgetedAccounts implements CallAccounts {
     };
   }
 
-  #settle(call: PricedCall, reserved: Reservation, outcome: CallOutcome): void {
+  #settle(call: PricedCall, reserved: Reservation | undefined, outcome: CallOutcome): void {
+    const { metrics } = this.#options;
+    metrics.modelCalls.inc({ api: call.asked.api, outcome: outcome.kind });
     if (outcome.kind === 'not-made' || outcome.kind === 'failed') {
-      reserved.release();
-      return;
+      reserved?.release();
+    } else if (outcome.kind === 'broken') {
+      if (reserved !== undefined) reserved.settle(reserved.granted);
+      this.#count(call, noTokens, reserved?.granted.nanos ?? 0);
+    } else {
+      const { usage } = outcome;
+      const nanos = this.#costOf(call, usage);
+      reserved?.settle({ nanos, tokens: usage.inputTokens + usage.outputTokens });
+      this.#count(call, usage, nanos);
     }
-    const usage = usageOf(outcome);
-    if (usage === undefined) {
-      reserved.settle(reserved.granted);
-      this.#count(call, undefined, reserved.granted.nanos);
-      return;
-    }
-    const nanos = this.#costOf(call, usage);
-    reserved.settle({ nanos, tokens: usage.inputTokens + usage.outputTokens });
-    this.#count(call, usage, nanos);
   }
 
   #costOf({ price, asked }: PricedCall, usage: TokenUsage): number {
@@ -152,28 +160,34 @@ export class BudgetedAccounts implements CallAccounts {
     return price?.cost(usage, this.#options.clock.now(), isTextOnly) ?? 0;
   }
 
-  /** Adds the call to the sums of its owner. Without a usage, only the call itself is counted. */
-  #count(call: PricedCall, usage: TokenUsage | undefined, nanos?: number): void {
-    const { clock, ledger, usage: sums, namespace } = this.#options;
-    const { asked, sandbox, conversation } = call;
+  /** Adds the call to the sums of its owner. */
+  #count({ asked, sandbox, conversation }: PricedCall, usage: TokenUsage, nanos: number): void {
+    const { clock, ledger, usage: sums, namespace, metrics } = this.#options;
     const day = new Date(clock.now()).toISOString().slice(0, 10);
     const subject = { owner: conversation.spec.owner, month: day.slice(0, 7) };
-    const key = {
-      namespace,
-      name: usageRecordNameOf(subject),
-      spec: usageRecordSpecOf(subject),
-    };
-    sums.add(key, {
+    const record = recordKeyOf(namespace, subject);
+    sums.add(record, {
       day,
       model: asked.model,
       template: sandbox.spec.templateName,
       conversation: conversation.metadata.name,
-      usage: usage ?? { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 },
-      nanos: nanos ?? (usage === undefined ? 0 : this.#costOf(call, usage)),
+      usage,
+      nanos,
     });
-    ledger.requestWrite(key);
+    ledger.requestWrite(record);
+    metrics.modelTokens.inc({ kind: 'input' }, usage.inputTokens);
+    metrics.modelTokens.inc({ kind: 'cached' }, usage.cachedInputTokens);
+    metrics.modelTokens.inc({ kind: 'output' }, usage.outputTokens);
+    metrics.modelCost.inc({}, nanos / 1e9);
   }
 }
+
+const noTokens: TokenUsage = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 0,
+};
 
 function once(settle: (outcome: CallOutcome) => void): (outcome: CallOutcome) => void {
   let isSettled = false;
@@ -183,9 +197,6 @@ function once(settle: (outcome: CallOutcome) => void): (outcome: CallOutcome) =>
     settle(outcome);
   };
 }
-
-const usageOf = (outcome: CallOutcome): TokenUsage | undefined =>
-  outcome.kind === 'answered' ? outcome.usage : undefined;
 
 const defaultOutputOf = ({ template }: AskedCall): number =>
   template.spec.models?.maxOutputTokens ?? defaultMaxOutputTokens;
@@ -219,7 +230,7 @@ function boundOf({ asked, bodyBytes, price }: PricedCall): WorstCase {
   );
 }
 
-function refusedBy({ budget, reason, spent, raised }: Exhausted): CallRefused {
+function refusedBy({ budget, reason, spent, raised }: Exhausted<BudgetInForce>): CallRefused {
   if (reason === 'unavailable')
     return new CallRefused(
       'busy',

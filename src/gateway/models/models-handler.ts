@@ -2,14 +2,18 @@ import { readBody, bodyBytesOf } from '@conversation-operator/http/body/json-bod
 import { Refusal } from '@conversation-operator/http/refusal';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentCredentials } from '../../agent/credentials.ts';
-import { agentKindOf, agentNameOf } from '../../agent/kinds.ts';
+import { isRelayed, modelsFolder, upstreamOfConversation } from '../../agent/model-relay.ts';
 import { readCall } from '../../models/apis/call.ts';
 import { withMaxOutput, withUsageInStream } from '../../models/apis/edits.ts';
-import { BadCallError, ModelApi, type ModelCall, type Operation } from '../../models/apis/model-api.ts';
+import {
+  BadCallError,
+  ModelApi,
+  type ModelCall,
+  type Operation,
+} from '../../models/apis/model-api.ts';
 import { errorApiOf, operationOf } from '../../models/apis/operation.ts';
 import { refusalOf, type RefusalKind } from '../../models/apis/refusals.ts';
-import { upstreamOf, upstreamUrlOf } from '../../models/upstreams.ts';
-import type { AcpAgentName } from '../../resources/acp-settings.ts';
+import { upstreamUrlOf } from '../../models/upstreams.ts';
 import { isModelAllowed } from '../../resources/agent-settings.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import {
@@ -55,7 +59,7 @@ interface Destination {
  * credential, so that no sandbox has it, and counts what the call costs.
  */
 export class ModelsHandler implements CallbackHandler {
-  readonly name = 'models';
+  readonly name = modelsFolder;
   readonly #options: ModelsHandlerOptions;
   readonly #holders: CallHolders;
   readonly #relay: ModelRelay;
@@ -149,12 +153,12 @@ export class ModelsHandler implements CallbackHandler {
     const { credentials } = this.#options;
     const { template, conversation, sandbox, places } = holder;
     const { agent } = template.spec;
-    const base = upstreamOf({
-      model: modelOf(holder) ?? '',
-      agentKind: agentKindOf(sandbox, template),
-      acpAgent: agentNameOf(sandbox, template) as AcpAgentName | undefined,
-      baseUrl: agent.baseUrl,
-    });
+    if (!isRelayed(template))
+      throw new CallRefused(
+        'not-allowed',
+        `The sandbox template ${sandbox.spec.templateName} does not use the relay for models.`,
+      );
+    const base = upstreamOfConversation(modelOf(holder) ?? '', { sandbox, template });
     if (base === undefined)
       throw new CallRefused(
         'not-allowed',
@@ -218,7 +222,9 @@ function editedBody(
   { limit, host }: { readonly limit: number | undefined; readonly host: string },
 ): string {
   // The models of OpenAI that reason refuse `max_tokens`; other servers know nothing else.
-  const added = /(^|\.)openai\.(com|azure\.com)$/.test(host) ? 'max_completion_tokens' : 'max_tokens';
+  const added = /(^|\.)openai\.(com|azure\.com)$/.test(host)
+    ? 'max_completion_tokens'
+    : 'max_tokens';
   const limited = limit === undefined ? text : withMaxOutput(api, text, limit, added);
   return api === ModelApi.OpenAiChat && isStream ? withUsageInStream(limited) : limited;
 }

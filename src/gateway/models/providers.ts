@@ -25,7 +25,7 @@ export class ProviderError extends Error {
   /** Whether the provider may have received the request, and so may charge for it. */
   readonly mayBeCharged: boolean;
 
-  constructor(reason: string, mayBeCharged: boolean, options: ErrorOptions) {
+  constructor(reason: string, mayBeCharged: boolean, options?: ErrorOptions) {
     super(`The provider of the model can not be asked: ${reason}.`, options);
     this.mayBeCharged = mayBeCharged;
   }

@@ -18,6 +18,7 @@ import { withUsage, type UsageDelta } from '../../models/usage-rows.ts';
 import {
   isUsageRecordOf,
   newUsageRecord,
+  usageRecordNameOf,
   usageRecords,
   type UsageAccount,
   type UsageRecord,
@@ -65,7 +66,11 @@ export class UsageStore implements RecordStore<StoredUsage> {
 
   /** Adds the usage to the next write of the record. The caller asks the ledger for that write. */
   add(key: RecordKey, delta: UsageDelta): void {
-    const pending = this.#pending.get(idOf(key)) ?? { deltas: [], sequence: 0, attempts: new Map() };
+    const pending = this.#pending.get(idOf(key)) ?? {
+      deltas: [],
+      sequence: 0,
+      attempts: new Map(),
+    };
     this.#pending.set(idOf(key), pending);
     pending.deltas = [...pending.deltas, delta];
   }
@@ -117,8 +122,7 @@ export class UsageStore implements RecordStore<StoredUsage> {
     );
     if (outcome.kind === 'done') this.#confirm(key, outcome.record.object);
     // No version of the record will ever contain this attempt.
-    else if (outcome.kind !== 'unknown' && attempt !== undefined)
-      pending?.attempts.delete(attempt);
+    else if (outcome.kind !== 'unknown' && attempt !== undefined) pending?.attempts.delete(attempt);
     return outcome;
   }
 
@@ -150,6 +154,15 @@ export class UsageStore implements RecordStore<StoredUsage> {
       return { kind: 'unknown' };
     }
   }
+}
+
+/** The key of the record of a subject. */
+export function recordKeyOf(namespace: string, subject: UsageSubject): RecordKey {
+  const name = usageRecordNameOf(subject);
+  if ('conversation' in subject)
+    return { namespace, name, spec: { scope: 'Conversation', ...subject } };
+  const scope = 'owner' in subject ? 'Owner' : 'Namespace';
+  return { namespace, name, spec: { scope, ...subject } };
 }
 
 const idOf = ({ namespace, name }: RecordKey): string => `${namespace}/${name}`;

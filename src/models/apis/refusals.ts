@@ -1,15 +1,11 @@
 import { ModelApi } from './model-api.ts';
 
 /** Reasons for which the relay answers in place of the provider. */
-export type RefusalKind =
-  | 'budget'
-  | 'bad-request'
-  | 'unauthorized'
-  | 'not-allowed'
-  | 'not-found'
-  | 'too-large'
-  | 'busy'
-  | 'upstream';
+export const refusalKinds = [
+  ...['budget', 'bad-request', 'unauthorized', 'not-allowed', 'not-found', 'too-large'],
+  ...['busy', 'upstream'],
+] as const;
+export type RefusalKind = (typeof refusalKinds)[number];
 
 export interface Refusal {
   readonly status: number;

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { AgentCredentials } from '../agent/credentials.ts';
+import type { SandboxKeys } from '../agent/keys.ts';
+import { BudgetLedger } from '../budget/ledger.ts';
+import { Periods } from '../budget/period.ts';
+import type { GatewayConfig } from '../config/cluster.ts';
+import type { UpConfig } from '../config/up.ts';
+import type { Caches } from '../gateway/lookup/cache.ts';
+import type { SecretReader } from '../gateway/lookup/secret-reader.ts';
+import { budgetsInForce } from '../gateway/models/budgets-in-force.ts';
+import { BudgetedAccounts } from '../gateway/models/call-accounts.ts';
+import { ModelsHandler } from '../gateway/models/models-handler.ts';
+import { Providers } from '../gateway/models/providers.ts';
+import { UsageStore } from '../gateway/models/usage-store.ts';
+import { PriceBook } from '../models/prices.ts';
+import { budgetQuotasOf } from '../quota/budgets.ts';
+import type { OutwardRuntime } from './outward.ts';
+
+interface ModelsOptions {
+  readonly config: Pick<GatewayConfig | UpConfig, 'MODELS_PRICES'>;
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly caches: Pick<Caches, 'templates' | 'quotas'>;
+  readonly reader: Pick<SecretReader, 'conversationsIn'>;
+  readonly credentials: AgentCredentials;
+  readonly namespace: string;
+}
+
+/** The relay for models. The stack gives back what the ledger holds, after all calls have ended. */
+export function relayForModels(
+  { config, client, keys, caches, reader, credentials, namespace }: ModelsOptions,
+  runtime: OutwardRuntime,
+  stack: AsyncDisposableStack,
+): ModelsHandler {
+  const { clock, metrics, outward } = runtime;
+  const logger = runtime.logger.child({ component: 'models' });
+  const replica = `${hostname()}-${randomUUID()}`;
+  const store = new UsageStore({ client, logger, replica });
+  const ledger = new BudgetLedger({
+    ...runtime,
+    store,
+    replica,
+    onExcess: (budget, excess) =>
+      logger.error('A call of a model has cost more than its worst case', {
+        budget: budget.account,
+        unit: budget.unit,
+        excess,
+      }),
+  });
+  stack.defer(() => ledger.close());
+  const providers = new Providers(outward);
+  stack.defer(() => providers.close());
+  const periods = new Periods();
+  const quotasOf = (owner: string) => budgetQuotasOf(owner, caches.quotas.store.list(namespace));
+  const accounts = new BudgetedAccounts({
+    ledger,
+    usage: store,
+    prices: new PriceBook(config.MODELS_PRICES),
+    budgetsOf: (conversation) =>
+      budgetsInForce(conversation, { quotasOf, namespace, periods, clock }),
+    namespace,
+    clock,
+    metrics,
+  });
+  return new ModelsHandler({
+    keys,
+    conversations: reader,
+    templates: caches.templates,
+    credentials,
+    providers,
+    accounts,
+    clock,
+    logger,
+    metrics,
+  });
+}

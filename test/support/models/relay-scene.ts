@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
+import { IndexedStore } from '@conversation-operator/kube/store';
+import { directly } from '@conversation-operator/outward/outward';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { modelRelayAccessOf } from '../../../src/agent/model-relay.ts';
+import { BudgetLedger } from '../../../src/budget/ledger.ts';
+import { Periods } from '../../../src/budget/period.ts';
+import {
+  createCallbackServer,
+  type CallbackServer,
+} from '../../../src/gateway/callback-server/callback-server.ts';
+import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { budgetsInForce } from '../../../src/gateway/models/budgets-in-force.ts';
+import { BudgetedAccounts } from '../../../src/gateway/models/call-accounts.ts';
+import { ModelsHandler } from '../../../src/gateway/models/models-handler.ts';
+import { Providers } from '../../../src/gateway/models/providers.ts';
+import { UsageStore } from '../../../src/gateway/models/usage-store.ts';
+import type { TransferLimits } from '../../../src/gateway/callback-server/transfer.ts';
+import { PriceBook } from '../../../src/models/prices.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { budgetQuotasOf } from '../../../src/quota/budgets.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../src/resources/cached-conversation.ts';
+import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
+import type { ConversationSpec } from '../../../src/resources/conversation.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import type {
+  SandboxTemplate,
+  SandboxTemplateSpec,
+} from '../../../src/resources/sandbox-template.ts';
+import { usageRecords } from '../../../src/resources/usage-record.ts';
+import { SecretReader } from '../../../src/gateway/lookup/secret-reader.ts';
+import { sealingUnder } from '../../../src/agent/sealing.ts';
+import { aQuota, aSandbox, aStoredConversation, aTemplate } from '../builders.ts';
+import { FakeKubeClient } from '../fake-kube-client.ts';
+import { quietCache } from '../gateway/quiet-cache.ts';
+import { ChargingProvider, type Prices } from './charging-provider.ts';
+
+/** The key of the model, which no sandbox may see. */
+export const modelKey = 'sk-of-the-platform-4f1d8a';
+
+export interface RelaySceneOptions {
+  readonly prices?: Prices;
+  readonly clock?: Clock;
+  readonly limits?: Partial<TransferLimits>;
+  /** Shared by the replicas of one scene. */
+  readonly client?: FakeKubeClient;
+  readonly provider?: ChargingProvider;
+}
+
+/** One replica of a gateway with the relay for models alone, a provider behind it, and its store. */
+export class RelayScene implements AsyncDisposable {
+  readonly client: FakeKubeClient;
+  readonly provider: ChargingProvider;
+  readonly keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+  readonly sandboxes = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
+  readonly conversations = new IndexedStore<CachedConversation>(gatewayIndexers.conversations);
+  readonly templates = new IndexedStore<SandboxTemplate>({});
+  readonly quotas = new IndexedStore<ConversationQuota>({});
+  /** Keys of models by the name of the credential. */
+  readonly credentials = new Map([['platform', modelKey]]);
+  readonly metrics = createMetrics();
+  readonly excesses: number[] = [];
+  readonly ledger: BudgetLedger;
+  url = '';
+  readonly #side: CallbackServer;
+  readonly #providers = new Providers(directly);
+  readonly #ownsProvider: boolean;
+
+  private constructor(options: RelaySceneOptions, provider: ChargingProvider) {
+    const { clock = systemClock } = options;
+    const { metrics, keys } = this;
+    this.provider = provider;
+    this.#ownsProvider = options.provider === undefined;
+    this.client = options.client ?? new FakeKubeClient();
+    const logger = silentLogger;
+    const replica = randomUUID();
+    const store = new UsageStore({ client: this.client, logger, replica });
+    const runtime = { clock, random: Math.random, logger, metrics };
+    this.ledger = new BudgetLedger({
+      ...runtime,
+      store,
+      replica,
+      onExcess: (_budget, excess) => this.excesses.push(excess),
+    });
+    const namespace = 'agents';
+    const periods = new Periods();
+    const { inputPerMillion, outputPerMillion, cachedInputPerMillion } =
+      options.prices ?? { inputPerMillion: 1, outputPerMillion: 10 };
+    const handler = new ModelsHandler({
+      keys,
+      conversations: new SecretReader({
+        client: this.client,
+        sealing: sealingUnder(keys),
+        conversations: quietCache(this.conversations),
+        ownerSettings: quietCache(new IndexedStore({})),
+      }),
+      templates: quietCache(this.templates),
+      credentials: { of: (_owner, name) => Promise.resolve(this.credentials.get(name)) },
+      providers: this.#providers,
+      accounts: new BudgetedAccounts({
+        ledger: this.ledger,
+        usage: store,
+        prices: new PriceBook([
+          { model: 'm', inputPerMillion, outputPerMillion, cachedInputPerMillion },
+        ]),
+        budgetsOf: (conversation) =>
+          budgetsInForce(conversation, {
+            quotasOf: (owner) => budgetQuotasOf(owner, this.quotas.list()),
+            namespace,
+            periods,
+            clock,
+          }),
+        namespace,
+        clock,
+        metrics,
+      }),
+      clock,
+      logger,
+      metrics,
+      lagMs: 200,
+      ...(options.limits === undefined ? {} : { limits: options.limits }),
+    });
+    this.#side = createCallbackServer({
+      handlers: [handler],
+      sandboxes: quietCache(this.sandboxes),
+      namespace,
+      host: '127.0.0.1',
+      port: 0,
+      graceMs: 1_000,
+      clock,
+      logger,
+      metrics,
+    });
+  }
+
+  static async start(options: RelaySceneOptions = {}): Promise<RelayScene> {
+    const provider = options.provider ?? (await ChargingProvider.start(options.prices));
+    const scene = new RelayScene(options, provider);
+    scene.template();
+    const { port } = await scene.#side.listen();
+    scene.url = `http://127.0.0.1:${port}`;
+    return scene;
+  }
+
+  /** Closes as a gateway does: the calls first, then the ledger. */
+  async close(): Promise<void> {
+    await this.#side.close();
+    await this.#providers.close();
+    await this.ledger.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+    if (this.#ownsProvider) await this.provider[Symbol.asyncDispose]();
+  }
+
+  /** Replaces the template. */
+  template(spec: Partial<SandboxTemplateSpec> = {}): void {
+    this.templates.upsert(
+      aTemplate({
+        agent: {
+          port: 8000,
+          workingDir: '/workspace',
+          model: 'openai/m',
+          baseUrl: `${this.provider.url}/v1`,
+          credential: 'platform',
+        },
+        ...spec,
+      }),
+    );
+  }
+
+  /** Sets the budget of each owner. */
+  budget(amount: number, more: object = {}): void {
+    this.quotas.upsert(
+      aQuota('default', {
+        budget: {
+          amount,
+          currency: 'USD',
+          period: 'Month',
+          timeZone: 'UTC',
+          onExceeded: 'Reject',
+          maxRaise: 0,
+          ...more,
+        },
+      }),
+    );
+  }
+
+  /** A conversation in a sandbox of its own, and where its agent reaches the model. */
+  conversation(index = 1, spec: Partial<ConversationSpec> = {}) {
+    const name = index.toString(16).padStart(32, '0');
+    const { owner = 'alice' } = spec;
+    const sandbox = aSandbox({ name: `sbx-${name}`, owner });
+    const conversation = cachedConversation(
+      aStoredConversation({
+        name,
+        spec,
+        status: {
+          start: { status: 'READY' },
+          sandboxName: sandbox.metadata.name,
+          sandboxUID: sandbox.metadata.uid,
+        } as never,
+      }),
+    );
+    this.sandboxes.upsert(sandbox);
+    this.conversations.upsert(conversation);
+    const access = modelRelayAccessOf({ conversation, sandbox }, { url: this.url, keys: this.keys });
+    return { sandbox, conversation, ...access };
+  }
+
+  /** The record of an owner in the month of the calls. */
+  async records() {
+    return (await this.client.list(usageRecords)).items;
+  }
+}
+
+/** A chat completion as an agent sends it. */
+export const chat = (
+  { baseUrl, token }: { readonly baseUrl: string; readonly token: string },
+  body: object = {},
+  init: RequestInit = {},
+): Promise<Response> =>
+  fetch(`${baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...body }),
+    ...init,
+  });
