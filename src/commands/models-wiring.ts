@@ -53,7 +53,7 @@ export function relayForModels(
   const providers = new Providers(outward);
   stack.defer(() => providers.close());
   const periods = new Periods();
-  const quotasOf = (owner: string) => budgetQuotasOf(owner, caches.quotas.store.list(namespace));
+  const quotasOf = (owner: string) => budgetQuotasOf(owner, caches.quotas.store.list());
   const accounts = new BudgetedAccounts({
     ledger,
     usage: store,

@@ -227,8 +227,11 @@ export class ChargingProvider implements AsyncDisposable {
 
   /** What tokens cost here, in 1e-9 USD. */
   nanosOf({ input, cached, output }: Tokens): number {
-    const { inputPerMillion, outputPerMillion, cachedInputPerMillion = inputPerMillion } =
-      this.#prices;
+    const {
+      inputPerMillion,
+      outputPerMillion,
+      cachedInputPerMillion = inputPerMillion,
+    } = this.#prices;
     const perToken = (perMillion: number): number => perMillion * 1000;
     return (
       (input - cached) * perToken(inputPerMillion) +
@@ -276,11 +279,7 @@ export class ChargingProvider implements AsyncDisposable {
     }
   }
 
-  async #answer(
-    call: ProviderCall,
-    response: ServerResponse,
-    behaviour: Behaviour,
-  ): Promise<void> {
+  async #answer(call: ProviderCall, response: ServerResponse, behaviour: Behaviour): Promise<void> {
     const { fault, firstByteMs = 0, parts = 3, partMs = 0, breaksAfter = Infinity } = behaviour;
     await wait(firstByteMs);
     if (fault !== undefined && fault !== 'endless' && fault !== 'garbage') {
@@ -292,8 +291,7 @@ export class ChargingProvider implements AsyncDisposable {
       cached: behaviour.cachedTokens ?? 0,
       output: behaviour.outputTokens ?? call.maxTokens ?? 5,
     };
-    const usage =
-      behaviour.usage === undefined ? usageOf(call.api, tokens) : behaviour.usage;
+    const usage = behaviour.usage === undefined ? usageOf(call.api, tokens) : behaviour.usage;
     if (!call.isStream) {
       this.chargedNanos += this.nanosOf(tokens);
       response

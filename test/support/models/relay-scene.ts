@@ -87,10 +87,12 @@ export class RelayScene implements AsyncDisposable {
       replica,
       onExcess: (_budget, excess) => this.excesses.push(excess),
     });
-    const namespace = 'agents';
+    const namespace = 'default';
     const periods = new Periods();
-    const { inputPerMillion, outputPerMillion, cachedInputPerMillion } =
-      options.prices ?? { inputPerMillion: 1, outputPerMillion: 10 };
+    const { inputPerMillion, outputPerMillion, cachedInputPerMillion } = options.prices ?? {
+      inputPerMillion: 1,
+      outputPerMillion: 10,
+    };
     const handler = new ModelsHandler({
       keys,
       conversations: new SecretReader({
@@ -161,7 +163,7 @@ export class RelayScene implements AsyncDisposable {
 
   /** Replaces the template. */
   template(spec: Partial<SandboxTemplateSpec> = {}): void {
-    this.templates.upsert(
+    this.templates.set(
       aTemplate({
         agent: {
           port: 8000,
@@ -177,7 +179,7 @@ export class RelayScene implements AsyncDisposable {
 
   /** Sets the budget of each owner. */
   budget(amount: number, more: object = {}): void {
-    this.quotas.upsert(
+    this.quotas.set(
       aQuota('default', {
         budget: {
           amount,
@@ -208,9 +210,12 @@ export class RelayScene implements AsyncDisposable {
         } as never,
       }),
     );
-    this.sandboxes.upsert(sandbox);
-    this.conversations.upsert(conversation);
-    const access = modelRelayAccessOf({ conversation, sandbox }, { url: this.url, keys: this.keys });
+    this.sandboxes.set(sandbox);
+    this.conversations.set(conversation);
+    const access = modelRelayAccessOf(
+      { conversation, sandbox },
+      { url: this.url, keys: this.keys },
+    );
     return { sandbox, conversation, ...access };
   }
 

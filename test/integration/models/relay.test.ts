@@ -1,0 +1,41 @@
+import { chat, modelKey, RelayScene } from '../../support/models/relay-scene.ts';
+
+let scene: RelayScene;
+beforeEach(async () => {
+  scene = await RelayScene.start();
+});
+afterEach(() => scene[Symbol.asyncDispose]());
+
+it('sends the bytes of a call with the key of the platform in place of the token', async () => {
+  const alice = scene.conversation();
+  const response = await chat(alice, { temperature: 0.5 });
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ usage: { prompt_tokens: 10 } });
+  const [call] = scene.provider.calls;
+  expect(call?.path).toBe('/v1/chat/completions');
+  expect(call?.headers.authorization).toBe(`Bearer ${modelKey}`);
+  expect(call?.bytes.toString()).toBe(
+    JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }], temperature: 0.5 }),
+  );
+});
+
+it('refuses in the shape of the API once the budget is used up', async () => {
+  scene.budget(0.01);
+  const alice = scene.conversation();
+  let last: Response | undefined;
+  for (let index = 0; index < 40; index++) {
+    last = await chat(alice, { max_tokens: 100 });
+    if (last.status !== 200) break;
+    await last.text();
+  }
+  expect(last?.status).toBe(402);
+  expect(await last?.json()).toEqual({
+    error: {
+      message: expect.stringMatching(/^The budget of \$0\.01 is used up/),
+      type: 'insufficient_quota',
+      code: 'budget_exhausted',
+      param: null,
+    },
+  });
+  expect(scene.provider.chargedNanos).toBeLessThanOrEqual(10_000_000);
+});
