@@ -22,7 +22,7 @@ interface ModelsOptions {
   readonly config: Pick<GatewayConfig | UpConfig, 'MODELS_PRICES'>;
   readonly client: KubeClient;
   readonly keys: SandboxKeys;
-  readonly caches: Pick<Caches, 'templates' | 'quotas'>;
+  readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly reader: Pick<SecretReader, 'conversationsIn'>;
   readonly credentials: AgentCredentials;
   readonly namespace: string;
@@ -68,6 +68,10 @@ export function relayForModels(
     keys,
     conversations: reader,
     templates: caches.templates,
+    isSynced: () => {
+      const { conversations, sandboxes, templates, quotas } = caches;
+      return [conversations, sandboxes, templates, quotas].every(({ hasSynced }) => hasSynced);
+    },
     credentials,
     providers,
     accounts,

@@ -23,6 +23,8 @@ export interface CallHoldersOptions {
   readonly keys: Pick<SandboxKeys, 'acceptsModelsToken'>;
   readonly conversations: Pick<SecretReader, 'conversationsIn'>;
   readonly templates: Cache<SandboxTemplate>;
+  /** Whether all caches have been filled: before, this replica knows nobody. */
+  readonly isSynced: () => boolean;
   readonly clock: Clock;
   /** Maximum wait until the cache shows a new conversation; 5 s by default. */
   readonly lagMs?: number;
@@ -48,7 +50,10 @@ export class CallHolders {
     { request, query, sandbox, signal }: CallbackRequest,
     conversationId: string,
   ): Promise<CallHolder> {
-    const { keys, templates } = this.#options;
+    const { keys, templates, isSynced } = this.#options;
+    // Agents give up for good when their key is refused.
+    if (!isSynced())
+      throw new CallRefused('busy', 'The gateway is starting.', { retryAfterSeconds: 1 });
     const seed = sandbox === undefined ? 'none' : keySeedOf(sandbox);
     const found = credentialsIn(request.headers, query);
     const isGood = found.map(({ token }) => keys.acceptsModelsToken(seed, conversationId, token));

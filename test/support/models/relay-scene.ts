@@ -66,6 +66,8 @@ export class RelayScene implements AsyncDisposable {
   readonly metrics = createMetrics();
   readonly excesses: number[] = [];
   readonly ledger: BudgetLedger;
+  /** Whether the caches have been filled. */
+  isSynced = true;
   url = '';
   readonly #side: CallbackServer;
   readonly #providers = new Providers(directly);
@@ -102,6 +104,7 @@ export class RelayScene implements AsyncDisposable {
         ownerSettings: quietCache(new IndexedStore({})),
       }),
       templates: quietCache(this.templates),
+      isSynced: () => this.isSynced,
       credentials: { of: (_owner, name) => Promise.resolve(this.credentials.get(name)) },
       providers: this.#providers,
       accounts: new BudgetedAccounts({
