@@ -187,13 +187,13 @@ export class RecordEscrow {
       isChanged ||= own.changes(planned);
       if (planned.holders.length > 0 || accounts.has(own.key)) accounts.set(own.key, planned);
     }
+    // After the renewal of this replica's own holders, which may have been silent for long.
+    const living = [...accounts.values()].map((account) => withoutDead(account, nowMs));
+    isChanged ||= living.some((account) => account !== accounts.get(account.key));
     isChanged ||= this.#isWriteRequested || (this.hasCalls && ageMs >= renewMs);
     const isDue = isUrgent || (isChanged && mayFlush);
     if (!isDue || (this.#isFinal && this.#isUnused)) return undefined;
-    // After the renewal of this replica's own holders, which may have been silent for long.
-    return [...accounts.values()]
-      .map((account) => withoutDead(account, nowMs))
-      .filter((account) => !isForgettable(account, nowMs));
+    return living.filter((account) => !isForgettable(account, nowMs));
   }
 
   #accountIn({ accounts }: StoredRecord, { key, unit }: AccountEscrow): Account {
