@@ -4,6 +4,7 @@ const model = {
   test: 'test/simulation/budget/budget-model.test.ts',
   name: 'whenever replicas die and answers are lost',
 };
+const unit = { test: 'test/unit/budget/ledger.test.ts' };
 const share = { ...model, file: 'src/budget/share.ts' };
 const account = { ...model, file: 'src/budget/account.ts' };
 const escrow = { ...model, file: 'src/budget/account-escrow.ts' };
@@ -49,11 +50,15 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a write of unknown outcome counts as one that failed': {
     ...record,
+    ...unit,
+    name: 'a late write of a call that was given up',
     from: "if (outcome.kind === 'unknown') this.#doubtful = record.version;",
     to: '',
   },
   'a replica uses what it is giving back': {
     ...share,
+    ...unit,
+    name: 'what is being given back serves no call',
     from: 'this.granted = Math.min(this.granted, granted);',
     to: 'void granted;',
   },
@@ -64,6 +69,8 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a replica that others took for dead keeps its share': {
     ...escrow,
+    ...unit,
+    name: 'a replica that others took for dead drops its share',
     from: 'else if (this.#share.stored !== undefined) this.#share = new Share(this.#options.nextId());',
     to: '',
   },
@@ -89,14 +96,35 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a call keeps more of a budget than it was granted in all': {
     ...ledger,
+    ...unit,
+    name: 'reserves no more of the others',
     from: 'claim.lower(granted[fields[budget.unit]]);',
     to: 'claim.lower(claim.amount);',
   },
-  'others do not give back what they do not use': {
-    ...model,
-    name: 'one conversation alone can use nine tenths of a budget',
-    file: 'src/budget/account-escrow.ts',
-    from: 'if (hope === 0) this.#endWait(waiter);',
-    to: 'if (hope >= 0) this.#endWait(waiter);',
+  'a call does not wait for what others give back': {
+    ...escrow,
+    ...unit,
+    name: 'a call of another waits for that',
+    from: 'else if (this.#left + hope < waiter.least)',
+    to: 'else if (this.#left < waiter.least)',
+  },
+  'an idle share is kept': {
+    ...escrow,
+    from: 'if (share.stored === undefined || !(isIdle || isFinal)) return;',
+    to: 'if (share.stored === undefined || (isIdle && !isFinal)) return;',
+  },
+  'an API server that is away looks like an exhausted budget': {
+    ...escrow,
+    ...unit,
+    name: 'goes on within its share while the API server is away',
+    from: 'this.#isKnownSince(waiter.sinceMs) && this.#left < waiter.least',
+    to: 'this.#isKnownSince(waiter.sinceMs)',
+  },
+  'a long call loses its share': {
+    ...record,
+    ...unit,
+    name: 'a long call keeps its share',
+    from: '(this.hasCalls && ageMs >= renewMs)',
+    to: 'false',
   },
 };
