@@ -49,6 +49,8 @@ export interface AccountEscrowOptions {
 export const idleMs = 1_000;
 /** Maximum age of the record that a call may be refused by. */
 const maxRefusalAgeMs = 500;
+/** Maximum age, beyond that, of the record at the end of a wait, during which it is polled. */
+const maxLastAgeMs = 2_500;
 
 /**
  * The share of one account, and the calls that wait for more of it. A call is decided at once where
@@ -173,7 +175,8 @@ export class AccountEscrow {
 
   /** A call gets what there is at the end of its wait. */
   #endWait(waiter: Waiter): void {
-    const isExhausted = this.#isKnownSince(waiter.sinceMs) && this.#left < waiter.least;
+    const sinceMs = Math.max(waiter.sinceMs, this.#options.clock.monotonic() - maxLastAgeMs);
+    const isExhausted = this.#isKnownSince(sinceMs) && this.#left < waiter.least;
     const refusal = this.#refusal(isExhausted ? 'exhausted' : 'unavailable');
     waiter.end(this.#partFor(waiter) ?? refusal, true);
   }

@@ -117,8 +117,8 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
     ...escrow,
     ...unit,
     name: 'goes on within its share while the API server is away',
-    from: 'this.#isKnownSince(waiter.sinceMs) && this.#left < waiter.least',
-    to: 'this.#isKnownSince(waiter.sinceMs)',
+    from: 'this.#isKnownSince(sinceMs) && this.#left < waiter.least',
+    to: 'this.#isKnownSince(sinceMs)',
   },
   'a long call loses its share': {
     ...record,

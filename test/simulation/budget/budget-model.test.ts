@@ -4,8 +4,8 @@ import { spendAlone } from './alone.ts';
 import { runBudgets } from './model.ts';
 
 const first = firstSeed();
-/** Seeds of each part: 10,000 in all with BUDGET_SEEDS=2500. */
-const seeds = Number(process.env['BUDGET_SEEDS'] ?? 100);
+/** Number of seeds of each part. */
+const seeds = Number(process.env['BUDGET_SEEDS'] ?? 1_000) / 4;
 
 describe(`from seed ${first} on, budgets hold`, () => {
   it.each([0, 1, 2, 3])(

@@ -32,6 +32,7 @@ export class FaultyRecords {
   readonly #clock: VirtualClock;
   readonly #random: Random;
   readonly #records = new Map<string, StoredRecord>();
+  readonly #changedMs = new Map<string, number>();
   #versions = 0;
   /** Until then no request is answered. */
   awayUntilMs = -Infinity;
@@ -50,6 +51,11 @@ export class FaultyRecords {
   /** The stored accounts, without a network between. */
   accounts({ name }: RecordKey): readonly Account[] {
     return this.#records.get(name)?.accounts ?? [];
+  }
+
+  /** When a record was last changed. */
+  changedMs({ name }: RecordKey): number {
+    return this.#changedMs.get(name) ?? -Infinity;
   }
 
   /** A write of somebody else, such as a raise. */
@@ -95,6 +101,7 @@ export class FaultyRecords {
   #put({ name }: RecordKey, accounts: readonly Account[]): StoredRecord {
     const record = { version: String(++this.#versions), accounts };
     this.#records.set(name, record);
+    this.#changedMs.set(name, this.#clock.monotonic());
     return record;
   }
 

@@ -13,7 +13,7 @@ async function main(): Promise<boolean> {
   const [first, count] = [Number(values['first-seed']), Number(values.seeds)];
   const beganMs = performance.now();
   const failures = new Map<string, number>();
-  const sums = { calls: 0, refused: 0, writes: 0, requests: 0, kills: 0 };
+  const sums = { calls: 0, refused: 0, writes: 0, requests: 0, kills: 0, exact: 0 };
   let done = 0;
   for (let seed = first; seed < first + count; seed++) {
     done++;

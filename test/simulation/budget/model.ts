@@ -1,5 +1,5 @@
 import { silentLogger } from '@conversation-operator/base/logger';
-import { committedOf, spentOf } from '../../../src/budget/account.ts';
+import { availableOf, committedOf, spentOf } from '../../../src/budget/account.ts';
 import {
   BudgetLedger,
   type Amount,
@@ -55,6 +55,8 @@ export interface ModelOutcome {
   readonly writes: number;
   readonly requests: number;
   readonly kills: number;
+  /** 1 where all that was charged has to be found in the records exactly, else 0. */
+  readonly exact: number;
   /** What the provider has charged, by account. */
   readonly charged: Readonly<Record<string, number>>;
 }
@@ -93,6 +95,8 @@ class Model {
   #callers: readonly Caller[] = [];
   #budgets: readonly SetBudget[] = [];
   readonly #charged = new Map<string, number>();
+  /** What the records have shown to be spent. */
+  readonly #spent = new Map<string, number>();
   readonly #raised = new Map<string, number>();
   readonly #started = new Map<string, Budget>();
   #serial = 0;
@@ -121,7 +125,7 @@ class Model {
       answerLost: chance(0.1),
       late: chance(0.1),
       otherWriter: chance(0.2),
-      killed: random.chance(0.4) ? 0.02 : 0,
+      killed: random.chance(0.4) ? (random.pick([0.002, 0.005, 0.02]) ?? 0) : 0,
     };
     const mayPause = random.chance(0.25);
     const mayBeAway = random.chance(0.4);
@@ -145,6 +149,7 @@ class Model {
       writes: this.#records.writes,
       requests: this.#records.requests,
       kills: this.#kills,
+      exact: this.#isExact ? 1 : 0,
       charged: Object.fromEntries(this.#charged),
     };
   }
@@ -258,7 +263,7 @@ class Model {
         (outcome) => {
           decided();
           if (process.isDead) return;
-          if ('reason' in outcome) this.#refuse(replica, outcome);
+          if ('reason' in outcome) this.#refuse(replica, outcome, least);
           else this.#make(replica, budgets, outcome, want, least);
         },
         (error: unknown) => {
@@ -270,10 +275,25 @@ class Model {
     });
   }
 
-  #refuse(replica: Replica, { budget, reason }: Exhausted): void {
+  #refuse(replica: Replica, { budget, reason }: Exhausted, least: Amount): void {
     replica.calls--;
     this.#refused++;
+    this.#checkRefusal(budget, reason, least);
     this.#note(`${replica.process.name} refuses ${budget.record.name}: ${reason}`);
+  }
+
+  #checkRefusal(
+    { record, account: key, unit, limit }: Budget,
+    reason: string,
+    least: Amount,
+  ): void {
+    const set = this.#budgets.find((one) => one.record.name === record.name && one.unit === unit);
+    const account = this.#records.accounts(record).find((one) => one.key === key);
+    const isStill = this.#clock.monotonic() - this.#records.changedMs(record) > 3_000;
+    if (reason !== 'exhausted' || !isStill || account === undefined || set === undefined) return;
+    const left = availableOf(account, Math.min(set.limit, set.earlier, limit));
+    if (left >= (unit === 'USD' ? least.nanos : least.tokens))
+      this.#break('no call is refused for which enough is left', `${record.name}: ${left}`);
   }
 
   /** Sends the call. The provider charges when it comes to it, whatever has happened to the replica. */
@@ -333,6 +353,11 @@ class Model {
 
   #checkWrite(key: RecordKey): void {
     for (const account of this.#records.accounts(key)) {
+      const id = `${key.name} ${account.key}`;
+      const spent = spentOf(account);
+      if (spent < (this.#spent.get(id) ?? 0))
+        this.#break('what is spent stays spent', `${id}: ${spent}`);
+      this.#spent.set(id, spent);
       const most = this.#mostOf(key, account.key, account.unit);
       if (committedOf(account) > most)
         this.#break('no more is granted than the budget', `${key.name} ${JSON.stringify(account)}`);
@@ -385,19 +410,26 @@ class Model {
     this.#note(`${replica.process.name} closes`);
     replica.isClosing = true;
     this.#start();
-    // A share that cannot be settled, and a call that cannot be awaited, count in full.
-    this.#isExact = false;
-    this.#close(replica);
+    const isPatient = this.#random.chance(0.6);
+    const close = () => {
+      if (isPatient && replica.calls > 0) this.#clock.after(500, close);
+      else this.#close(replica);
+    };
+    close();
   }
 
   #close(replica: Replica): void {
     const { process, ledger } = replica;
     process.run(() => {
       const beganMs = this.#clock.monotonic();
+      // A call that is not awaited counts in full.
+      if (replica.calls > 0) this.#isExact = false;
       void ledger.close().then(() => {
         const tookMs = this.#clock.monotonic() - beganMs;
         if (tookMs > maxCloseMs && this.#pausedMs < beganMs)
           this.#break('a replica closes within a bounded time', `${tookMs} ms`);
+        // A share that could not be settled in that time counts in full, too.
+        if (tookMs >= 9_900) this.#isExact = false;
         this.#replicas = this.#replicas.filter((one) => one !== replica);
         this.#note(`${process.name} is closed`);
       });
