@@ -49,6 +49,8 @@ export interface AccountEscrowOptions {
 export const idleMs = 1_000;
 /** Maximum age of the record that a call may be refused by. */
 const maxRefusalAgeMs = 500;
+/** Maximum age, beyond that, of the record at the end of a wait, during which it is polled. */
+const maxLastAgeMs = 2_500;
 
 /**
  * The share of one account, and the calls that wait for more of it. A call is decided at once where
@@ -173,8 +175,15 @@ export class AccountEscrow {
 
   /** A call gets what there is at the end of its wait. */
   #endWait(waiter: Waiter): void {
-    const reason = this.#isKnownSince(waiter.sinceMs) ? 'exhausted' : 'unavailable';
-    waiter.end(this.#partFor(waiter) ?? this.#refusal(reason), true);
+    const sinceMs = Math.max(waiter.sinceMs, this.#options.clock.monotonic() - maxLastAgeMs);
+    const isExhausted = this.#isKnownSince(sinceMs) && this.#left < waiter.least;
+    const refusal = this.#refusal(isExhausted ? 'exhausted' : 'unavailable');
+    waiter.end(this.#partFor(waiter) ?? refusal, true);
+  }
+
+  /** What the account has for new calls of this replica, as of the last version. */
+  get #left(): number {
+    return roomOf(this.#seen, this.#share.id, this.#limit) - this.#share.used;
   }
 
   #partFor({ want, least }: Demand): Claim | undefined {
@@ -206,9 +215,9 @@ export class AccountEscrow {
     const hope = sumOf(unspentByOthers(this.#seen, id), reserved);
     for (const waiter of this.#queue.inOrder()) {
       if (!this.#isKnownSince(waiter.sinceMs)) continue;
-      const mayGet = roomOf(this.#seen, id, this.#limit) - this.#share.used + hope;
-      if (hope === 0) this.#endWait(waiter);
-      else if (mayGet < waiter.least) waiter.end(this.#refusal('exhausted'), true);
+      const part = hope === 0 ? this.#partFor(waiter) : undefined;
+      if (part !== undefined) waiter.end(part, true);
+      else if (this.#left + hope < waiter.least) waiter.end(this.#refusal('exhausted'), true);
     }
   }
 

@@ -104,7 +104,10 @@ export const withoutHolder = (account: Account, id: string, spent: number): Acco
 /** Removes holders that died. Their calls may have been charged, so nothing of them is given back. */
 export function withoutDead(account: Account, nowMs: number): Account {
   const dead = account.holders.filter(({ renewedAtMs }) => nowMs - renewedAtMs > deadAfterMs);
-  return dead.reduce((left, { id, granted }) => withoutHolder(left, id, granted), account);
+  return dead.reduce(
+    (left, { id, granted, spent }) => withoutHolder(left, id, Math.max(granted, spent)),
+    account,
+  );
 }
 
 /**

@@ -117,18 +117,9 @@ export class RecordEscrow {
     this.#isWorking = true;
     void this.#work().finally(() => {
       this.#isWorking = false;
-      if (this.#stop.signal.aborted) return;
       if (this.#isAsked) this.#start();
-      else if (this.#isUnused) this.#options.onUnused();
-      else this.#rest();
+      else this.#schedule();
     });
-  }
-
-  #rest(): void {
-    // A write of unknown outcome may still bring a share into the record.
-    if (this.#doubtful === undefined)
-      for (const [key, account] of this.#accounts) if (account.isUnused) this.#accounts.delete(key);
-    this.#schedule();
   }
 
   /** Sets the timer of the next step, unless one is set. */
@@ -140,8 +131,19 @@ export class RecordEscrow {
     this.#timer = clock.after(isPolling ? pollMs * (0.75 + random() / 2) : flushInMs, () => {
       this.#timer = undefined;
       if (isPolling) this.#record = undefined;
-      this.#start();
+      this.#forget();
+      if (this.#isUnused) this.#options.onUnused();
+      else this.#start();
     });
+  }
+
+  /**
+   * Forgets accounts a while after their last use, so that an agent that repeats refused calls costs
+   * no read for each. A write of unknown outcome may still bring a share into the record.
+   */
+  #forget(): void {
+    if (this.#doubtful !== undefined) return;
+    for (const [key, account] of this.#accounts) if (account.isUnused) this.#accounts.delete(key);
   }
 
   async #work(): Promise<void> {
@@ -187,13 +189,13 @@ export class RecordEscrow {
       isChanged ||= own.changes(planned);
       if (planned.holders.length > 0 || accounts.has(own.key)) accounts.set(own.key, planned);
     }
+    // After the renewal of this replica's own holders, which may have been silent for long.
+    const living = [...accounts.values()].map((account) => withoutDead(account, nowMs));
+    isChanged ||= living.some((account) => account !== accounts.get(account.key));
     isChanged ||= this.#isWriteRequested || (this.hasCalls && ageMs >= renewMs);
     const isDue = isUrgent || (isChanged && mayFlush);
     if (!isDue || (this.#isFinal && this.#isUnused)) return undefined;
-    // After the renewal of this replica's own holders, which may have been silent for long.
-    return [...accounts.values()]
-      .map((account) => withoutDead(account, nowMs))
-      .filter((account) => !isForgettable(account, nowMs));
+    return living.filter((account) => !isForgettable(account, nowMs));
   }
 
   #accountIn({ accounts }: StoredRecord, { key, unit }: AccountEscrow): Account {
