@@ -5,6 +5,7 @@ import { budgetMutants } from './budget-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import { handoverMutants } from './handover-mutants.ts';
+import { modelApiMutants } from './model-api-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
@@ -21,6 +22,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   gatewayMutants,
   gitMutants,
   handoverMutants,
+  modelApiMutants,
   nodeMutants,
   ownerMutants,
   pageMutants,
