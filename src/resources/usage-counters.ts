@@ -1,12 +1,18 @@
 import { z } from 'zod';
 import { count, described, listMap, text, validations } from './schema.ts';
 
+/** Units of budgets: US dollars, and tokens of requests and answers together. */
+export const budgetCurrencies = ['USD', 'Tokens'] as const;
+export type BudgetCurrency = (typeof budgetCurrencies)[number];
+/** Maximum amount of a budget in US dollars. */
+export const maxBudgetUsd = 1_000_000;
+
 /** Maximum models of one conversation. */
 export const maxUsageModels = 20;
-/** Maximum characters of a decimal text: nine digits, a point, and nine decimals. */
-const maxAmountLength = 19;
+/** Maximum characters of a decimal text: 16 digits, a point, and nine decimals. */
+const maxAmountLength = 26;
 /** An amount as decimal text, because JSON numbers do not keep decimal fractions exact. */
-export const decimalText = () => text(maxAmountLength).regex(/^[0-9]{1,9}(\.[0-9]{1,9})?$/);
+export const decimalText = () => text(maxAmountLength).regex(/^[0-9]{1,16}(\.[0-9]{1,9})?$/);
 
 const counters = ['calls', 'inputTokens', 'cachedInputTokens', 'outputTokens'] as const;
 /** CEL rule for a decimal text that only grows. */

@@ -24,6 +24,7 @@ import {
 } from './schema.ts';
 import {
   amountGrows,
+  budgetCurrencies,
   decimalText,
   modelName,
   usageByModel,
@@ -32,8 +33,6 @@ import {
 } from './usage-counters.ts';
 
 export const usageScopes = ['Owner', 'Namespace', 'Conversation'] as const;
-export const budgetCurrencies = ['USD', 'Tokens'] as const;
-export type BudgetCurrency = (typeof budgetCurrencies)[number];
 
 export const maxUsageRows = 2000;
 export const maxUsageConversations = 1000;
