@@ -81,7 +81,7 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
     ours(['conversations', 'sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     ours(['ownersettings', 'handovers'], ['get', 'list', 'watch', 'create', 'patch']),
     ours(['usagerecords'], ['get', 'list', 'watch', 'create']),
-    ours(['usagerecords/status'], ['update']),
+    ours(['usagerecords/status'], ['update', 'patch']),
     ours(['shares'], ['get', 'list', 'create', 'delete']),
     ours(['sandboxtemplates'], ['get', 'list', 'watch']),
     ours(['conversationquotas', 'sandboxpools'], ['list', 'watch']),
