@@ -2,15 +2,15 @@ import { calcPrice, findProvider, type MatchLogic, type Provider } from '@pydant
 import type { KnownModel } from './model-price.ts';
 
 /** Names of providers in front of a model's name, as LiteLLM writes them, by those of the library. */
-const providerNames: Readonly<Record<string, string>> = {
-  bedrock: 'aws',
-  fireworks_ai: 'fireworks',
-  gemini: 'google',
-  moonshot: 'moonshotai',
-  together_ai: 'together',
-  vertex_ai: 'google',
-  xai: 'x-ai',
-};
+const providerNames: ReadonlyMap<string, string> = new Map([
+  ['bedrock', 'aws'],
+  ['fireworks_ai', 'fireworks'],
+  ['gemini', 'google'],
+  ['moonshot', 'moonshotai'],
+  ['together_ai', 'together'],
+  ['vertex_ai', 'google'],
+  ['xai', 'x-ai'],
+]);
 
 /** A snapshot of a model, which costs as much as the model: a date, a version, or `latest`. */
 const version = String.raw`[-@](?:latest|preview|exp|default|20\d\d-?\d\d-?\d\d|\d\d-\d\d(?:\d\d)?|\d{3,4}|v\d)`;
@@ -23,7 +23,9 @@ function isVersionOf(name: string, beginning: string): boolean {
   if (name.startsWith(beginning) && versions.test(name.slice(beginning.length))) return true;
   // The library writes some beginnings up to the middle of a version: `gpt-5-nano-`.
   const whole = beginning.replace(/[-@](?:0|20\d\d)?$/, '');
-  return whole !== beginning && name.startsWith(beginning) && versions.test(name.slice(whole.length));
+  return (
+    whole !== beginning && name.startsWith(beginning) && versions.test(name.slice(whole.length))
+  );
 }
 
 /**
@@ -50,13 +52,12 @@ const dashed = (name: string): string =>
 function modelOf(name: string, provider: Provider): KnownModel | undefined {
   const model = calcPrice({}, name, { provider })?.model;
   const isNamed =
-    model !== undefined &&
-    (isNamedBy(model.match, name) || isNamedBy(model.match, dashed(name)));
+    model !== undefined && (isNamedBy(model.match, name) || isNamedBy(model.match, dashed(name)));
   return isNamed ? { name, provider, model } : undefined;
 }
 
 function providerOf(name: string): Provider | undefined {
-  const id = providerNames[name] ?? name;
+  const id = providerNames.get(name) ?? name;
   const provider = findProvider({ providerId: id });
   // The library also finds providers of which a text contains the name.
   return provider?.id === id ? provider : undefined;
@@ -72,8 +73,11 @@ function providerOf(name: string): Provider | undefined {
  * unknown, also that of a fine-tuned model (`ft:…`), because its price may be another.
  */
 export function knownModelOf(model: string, baseUrl: string | undefined): KnownModel | undefined {
-  const name = model.trim().toLowerCase().replace(/^models\//, '');
-  if (name.startsWith('ft:') || name.includes('.ft-')) return undefined;
+  const name = model
+    .trim()
+    .toLowerCase()
+    .replace(/^models\//, '');
+  if (/(?:^|\/)ft:|\.ft-/.test(name)) return undefined;
   const slash = name.indexOf('/');
   const named = slash > 0 ? providerOf(name.slice(0, slash)) : undefined;
   const rest = name.slice(slash + 1);

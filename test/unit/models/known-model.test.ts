@@ -35,40 +35,36 @@ describe('a name is a model of the library', () => {
       'https://openrouter.ai/api/v1',
       'openrouter anthropic/claude-sonnet-4.5',
     ],
-    [
-      'openrouter/anthropic/claude-sonnet-4.5',
-      undefined,
-      'openrouter anthropic/claude-sonnet-4.5',
-    ],
+    ['openrouter/anthropic/claude-sonnet-4.5', undefined, 'openrouter anthropic/claude-sonnet-4.5'],
   ])('%s at %s is %s', (model, baseUrl, expected) => {
     expect(nameOf(model, baseUrl)).toBe(expected);
   });
 });
 
 describe('a name that only has a known one in it is unknown', () => {
-  it.each<[string, string?]>([
-    ['my-gpt-4'],
-    ['gpt-5-turbo-ultra'],
-    ['my-claude-opus-4-6'],
-    ['claude-sonnet-4-5-ultra'],
-    ['claude-sonnet-5-5'],
-    ['claude-opus-4-10'],
-    ['gemini-2.5-pro-ultra'],
-    ['gemini-3.5-flash-9-ultra'],
-    ['gpt-4o-2031-01-01'],
-    ['gpt-4o:online'],
-    ['ft:gpt-4o-2024-08-06:people::id'],
-    ['openai/ft:gpt-4o-2024-08-06:people::id'],
-    ['ft:gpt-3.5-turbo'],
-    ['openai/ft:gpt-3.5-turbo'],
-    ['azure/gpt-4o-mini-2024-07-18.ft-0123'],
-    ['nobody/gpt-5'],
-    ['my-openai/gpt-5'],
+  it.each<[string, string | undefined]>([
+    ['my-gpt-4', undefined],
+    ['gpt-5-turbo-ultra', undefined],
+    ['my-claude-opus-4-6', undefined],
+    ['claude-sonnet-4-5-ultra', undefined],
+    ['claude-sonnet-5-5', undefined],
+    ['claude-opus-4-10', undefined],
+    ['gemini-2.5-pro-ultra', undefined],
+    ['gemini-3.5-flash-9-ultra', undefined],
+    ['gpt-4o-2031-01-01', undefined],
+    ['gpt-4o:online', undefined],
+    ['ft:gpt-4o-2024-08-06:people::id', undefined],
+    ['openai/ft:gpt-4o-2024-08-06:people::id', undefined],
+    ['ft:gpt-3.5-turbo', undefined],
+    ['openai/ft:gpt-3.5-turbo', undefined],
+    ['azure/gpt-4o-mini-2024-07-18.ft-0123', undefined],
+    ['nobody/gpt-5', undefined],
+    ['my-openai/gpt-5', undefined],
     ['openai/gpt-5', 'https://api.anthropic.com'],
     ['my-o4-mini', 'https://people.openai.azure.com/openai'],
-    [''],
-    ['/'],
-    ['constructor/gpt-5'],
+    ['', undefined],
+    ['/', undefined],
+    ['constructor/gpt-5', undefined],
   ])('%s at %s', (model, baseUrl) => {
     expect(nameOf(model, baseUrl)).toBeUndefined();
   });

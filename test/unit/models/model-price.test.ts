@@ -65,14 +65,18 @@ it('the worst case is at least the cost of every call within it, for each model'
   for (const { name, price } of priced)
     fc.assert(
       fc.property(
-        fc.nat(1_500_000).chain((maxInputTokens) =>
-          fc.nat(200_000).chain((maxOutputTokens) =>
-            fc.record({
-              bound: fc.constant({ maxInputTokens, maxOutputTokens }),
-              usage: usageUpTo(maxInputTokens, maxOutputTokens),
-            }),
+        fc
+          .nat(1_500_000)
+          .chain((maxInputTokens) =>
+            fc
+              .nat(200_000)
+              .chain((maxOutputTokens) =>
+                fc.record({
+                  bound: fc.constant({ maxInputTokens, maxOutputTokens }),
+                  usage: usageUpTo(maxInputTokens, maxOutputTokens),
+                }),
+              ),
           ),
-        ),
         fc.boolean(),
         someTime,
         fc.nat(60 * 60_000),
@@ -117,7 +121,7 @@ it('the cost is that of the library, rounded up, for each model of text', () => 
         const nanos = expected.total_price * dollar;
         const cost = price.cost({ ...usage, hourCacheWriteTokens: 0 }, atMs, true);
         // Prices per token are rounded up to 1e-12 USD.
-        if (cost < nanos - 1e-6 || cost > nanos * 1.000_02 + 1)
+        if (cost < nanos * (1 - 1e-12) || cost > nanos * 1.000_02 + 1)
           throw new Error(`${name}: ${String(cost)} is not ${String(nanos)}`);
       }),
       { numRuns: 5 },
