@@ -238,8 +238,16 @@ export function usageRecordNameOf(subject: UsageSubject): string {
   return `usage-${subject.month}-${uuidOf(`usage/owner/${subject.owner}`)}`;
 }
 
+/** The spec of a record, without fields that are undefined. */
+interface NewUsageRecordSpec {
+  readonly scope: UsageRecordSpec['scope'];
+  readonly owner?: string;
+  readonly month?: string;
+  readonly conversation?: { readonly name: string; readonly uid: string };
+}
+
 /** The spec of the record for a subject. */
-export function usageRecordSpecOf(subject: UsageSubject): UsageRecordSpec {
+export function usageRecordSpecOf(subject: UsageSubject): NewUsageRecordSpec {
   if ('conversation' in subject) {
     const { name, uid } = subject.conversation;
     return { scope: 'Conversation', conversation: { name, uid } };
