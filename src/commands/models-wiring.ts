@@ -7,7 +7,7 @@ import { BudgetLedger } from '../budget/ledger.ts';
 import { Periods } from '../budget/period.ts';
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
-import type { Caches } from '../gateway/lookup/cache.ts';
+import { Derived, type Caches } from '../gateway/lookup/cache.ts';
 import type { SecretReader } from '../gateway/lookup/secret-reader.ts';
 import { budgetsInForce } from '../gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../gateway/models/call-accounts.ts';
@@ -15,7 +15,7 @@ import { ModelsHandler } from '../gateway/models/models-handler.ts';
 import { Providers } from '../gateway/models/providers.ts';
 import { UsageStore } from '../gateway/models/usage-store.ts';
 import { PriceBook } from '../models/prices.ts';
-import { budgetQuotasOf } from '../quota/budgets.ts';
+import { quotaBudgets } from '../quota/budgets.ts';
 import type { OutwardRuntime } from './outward.ts';
 
 interface ModelsOptions {
@@ -53,13 +53,18 @@ export function relayForModels(
   const providers = new Providers(outward);
   stack.defer(() => providers.close());
   const periods = new Periods();
-  const quotasOf = (owner: string) => budgetQuotasOf(owner, caches.quotas.store.list());
+  const budgets = new Derived(quotaBudgets);
   const accounts = new BudgetedAccounts({
     ledger,
     usage: store,
     prices: new PriceBook(config.MODELS_PRICES),
     budgetsOf: (conversation) =>
-      budgetsInForce(conversation, { quotasOf, namespace, periods, clock }),
+      budgetsInForce(conversation, {
+        budgets: budgets.of(caches.quotas.store.list()),
+        namespace,
+        periods,
+        nowMs: clock.now(),
+      }),
     namespace,
     clock,
     metrics,

@@ -6,7 +6,7 @@ import { maxTokensOfImage, type ModelCall } from '../../models/apis/model-api.ts
 import type { ModelPrice } from '../../models/model-price.ts';
 import type { PriceBook } from '../../models/prices.ts';
 import type { TokenUsage } from '../../models/usage.ts';
-import type { UsageDelta } from '../../models/usage-rows.ts';
+import { deltaOf, type UsageDelta } from '../../models/usage-rows.ts';
 import {
   maxOutputWithin,
   leastOutputTokens,
@@ -16,10 +16,10 @@ import {
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { defaultMaxOutputTokens } from '../../resources/model-settings.ts';
+import { usageRecordNameOf, usageRecordSpecOf } from '../../resources/usage-record.ts';
 import type { BudgetInForce } from './budgets-in-force.ts';
 import type { CallHolder } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
-import { recordKeyOf } from './usage-store.ts';
 
 /** How a call has ended. */
 export type CallOutcome =
@@ -165,15 +165,17 @@ export class BudgetedAccounts implements CallAccounts {
     const { clock, ledger, usage: sums, namespace, metrics } = this.#options;
     const day = new Date(clock.now()).toISOString().slice(0, 10);
     const subject = { owner: conversation.spec.owner, month: day.slice(0, 7) };
-    const record = recordKeyOf(namespace, subject);
-    sums.add(record, {
-      day,
-      model: asked.model,
-      template: sandbox.spec.templateName,
-      conversation: conversation.metadata.name,
-      usage,
-      nanos,
-    });
+    const record = {
+      namespace,
+      name: usageRecordNameOf(subject),
+      spec: usageRecordSpecOf(subject),
+    };
+    const { templateName: template } = sandbox.spec;
+    const { name } = conversation.metadata;
+    sums.add(
+      record,
+      deltaOf({ day, model: asked.model, template, conversation: name, nanos }, usage),
+    );
     ledger.requestWrite(record);
     metrics.modelTokens.inc({ kind: 'input' }, usage.inputTokens);
     metrics.modelTokens.inc({ kind: 'cached' }, usage.cachedInputTokens);

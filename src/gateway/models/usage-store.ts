@@ -14,11 +14,10 @@ import type {
   WriteOutcome,
 } from '../../budget/record-store.ts';
 import { formatAmount, parseAmount } from '../../budget/money.ts';
-import { withUsage, type UsageDelta } from '../../models/usage-rows.ts';
+import { mergedDeltas, withDeltas, type UsageDelta } from '../../models/usage-rows.ts';
 import {
   isUsageRecordOf,
   newUsageRecord,
-  usageRecordNameOf,
   usageRecords,
   type UsageAccount,
   type UsageRecord,
@@ -46,6 +45,9 @@ interface Pending {
   readonly attempts: Map<number, number>;
 }
 
+/** `UsageSums`, whose lists are read-only, as the type of the resource has them. */
+type Sums = Pick<UsageRecordStatus, 'totals' | 'rows' | 'conversations'>;
+
 /** Maximum time of one call to the API server. A call of a model may wait for it. */
 const deadlineMs = 5_000;
 /** Replicas whose last write a record remembers; the limit of the schema is 200. */
@@ -72,7 +74,11 @@ export class UsageStore implements RecordStore<StoredUsage> {
       attempts: new Map(),
     };
     this.#pending.set(idOf(key), pending);
-    pending.deltas = [...pending.deltas, delta];
+    const inDoubt = Math.max(0, ...pending.attempts.values());
+    pending.deltas = [
+      ...pending.deltas.slice(0, inDoubt),
+      ...mergedDeltas([...pending.deltas.slice(inDoubt), delta]),
+    ];
   }
 
   async read(key: RecordKey) {
@@ -113,7 +119,8 @@ export class UsageStore implements RecordStore<StoredUsage> {
       pending === undefined || attempt === undefined
         ? base
         : {
-            ...withUsage(base, pending.deltas),
+            ...base,
+            ...(withDeltas(base, pending.deltas) as Sums),
             writers: withWriter(base.writers, { id: replica, sequence: attempt }),
           };
     const outcome = await this.#outcomeOf(
@@ -154,15 +161,6 @@ export class UsageStore implements RecordStore<StoredUsage> {
       return { kind: 'unknown' };
     }
   }
-}
-
-/** The key of the record of a subject. */
-export function recordKeyOf(namespace: string, subject: UsageSubject): RecordKey {
-  const name = usageRecordNameOf(subject);
-  if ('conversation' in subject)
-    return { namespace, name, spec: { scope: 'Conversation', ...subject } };
-  const scope = 'owner' in subject ? 'Owner' : 'Namespace';
-  return { namespace, name, spec: { scope, ...subject } };
 }
 
 const idOf = ({ namespace, name }: RecordKey): string => `${namespace}/${name}`;

@@ -20,7 +20,7 @@ import { UsageStore } from '../../../src/gateway/models/usage-store.ts';
 import type { TransferLimits } from '../../../src/gateway/callback-server/transfer.ts';
 import { PriceBook } from '../../../src/models/prices.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import { budgetQuotasOf } from '../../../src/quota/budgets.ts';
+import { quotaBudgets } from '../../../src/quota/budgets.ts';
 import {
   cachedConversation,
   type CachedConversation,
@@ -115,10 +115,10 @@ export class RelayScene implements AsyncDisposable {
         ]),
         budgetsOf: (conversation) =>
           budgetsInForce(conversation, {
-            quotasOf: (owner) => budgetQuotasOf(owner, this.quotas.list()),
+            budgets: quotaBudgets(this.quotas.list()),
             namespace,
             periods,
-            clock,
+            nowMs: clock.now(),
           }),
         namespace,
         clock,
