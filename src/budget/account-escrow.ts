@@ -68,7 +68,7 @@ export class AccountEscrow {
   #limit = 0;
   #seen: Account;
   #seenAtMs = -Infinity;
-  /** What calls will ask for that still wait for another account. */
+  /** Amount that calls will ask for which still wait for another account. */
   #expected = 0;
   #typical = 0;
   #lastUsedMs = -Infinity;
@@ -103,14 +103,14 @@ export class AccountEscrow {
     return this.#share.reserved > 0;
   }
 
-  /** What the share can give at once: less where the limit was lowered below what is committed. */
+  /** The share can give this at once: less where the limit was lowered below what is committed. */
   get #free(): number {
     const excess = committedOf(this.#seen) - sumOf(this.#limit, this.#seen.raised);
     return Math.max(0, this.#share.free - Math.max(0, excess));
   }
 
   has(amount: number): boolean {
-    return this.#queue.isEmpty && this.#free >= amount;
+    return amount === 0 || (this.#queue.isEmpty && this.#free >= amount);
   }
 
   /** Has the next write take this much, too. The caller asks for it, or ends the expectation. */
@@ -169,6 +169,7 @@ export class AccountEscrow {
 
   /** Gives what the share has to the calls that wait. A call that needs more delays no other. */
   serve(): void {
+    if (this.#queue.isEmpty || this.#free === 0) return;
     for (const waiter of this.#queue.inOrder())
       if (this.#free >= waiter.want) waiter.end(this.#claim(waiter.want), true);
   }
@@ -181,7 +182,7 @@ export class AccountEscrow {
     waiter.end(this.#partFor(waiter) ?? refusal, true);
   }
 
-  /** What the account has for new calls of this replica, as of the last version. */
+  /** Amount for new calls of this replica, as of the last version of the account. */
   get #left(): number {
     return roomOf(this.#seen, this.#share.id, this.#limit) - this.#share.used;
   }
@@ -244,8 +245,11 @@ export class AccountEscrow {
     this.#share = new Share(this.#options.nextId());
   }
 
-  /** The account as the next write has it, with what the share is to have. */
-  plan(account: Account, nowMs: number): Account {
+  /**
+   * The account as the next write has it, with what the share is to have. `isDoubtful`: the write
+   * has to change the record, even where nothing is needed.
+   */
+  plan(account: Account, nowMs: number, isDoubtful: boolean): Account {
     const settled = this.#leaving.reduce(
       (left, { id, used }) => withoutHolder(left, id, used),
       account,
@@ -255,7 +259,7 @@ export class AccountEscrow {
     if (this.#expected > 0) demands.push({ want: this.#expected, least: 1 });
     const ahead = this.#isQuiet && !this.isWaitedFor ? 0 : Math.ceil(reserved + 2 * this.#typical);
     const granted = grantFor(roomOf(settled, id, this.#limit), { used, demands, ahead });
-    if (granted === 0 && stored === undefined) return settled;
+    if (granted === 0 && stored === undefined && !isDoubtful) return settled;
     return withHolder(settled, { id, granted, spent, renewedAtMs: nowMs });
   }
 

@@ -30,8 +30,8 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'the period of an account begins again': {
     ...account,
-    from: 'endOfAccountMs(key) + keepEndedMs < nowMs',
-    to: 'endOfAccountMs(key) - keepEndedMs < nowMs',
+    from: 'endOfAccountMs(key) + keepMs >= nowMs',
+    to: 'endOfAccountMs(key) - keepMs >= nowMs',
   },
   'a call settles twice': {
     ...share,
