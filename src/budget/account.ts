@@ -24,7 +24,7 @@ const maxHolders = 100;
 const dayMs = 24 * 3_600_000;
 /** Duration after its end for which an account stays in the record, for those who read it. */
 const keepEndedMs = 35 * dayMs;
-/** The same where a record has so many accounts that the schema would refuse more soon. */
+/** The same in a record with more accounts than `manyAccounts`; the schema allows 200. */
 const keepEndedOfManyMs = 2 * dayMs;
 const manyAccounts = 150;
 
