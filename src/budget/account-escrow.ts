@@ -35,6 +35,7 @@ interface Waiter extends AccountRequest {
 export interface AccountEscrowOptions {
   readonly key: string;
   readonly unit: BudgetUnit;
+  readonly limit: number;
   readonly clock: Clock;
   readonly nextId: () => string;
   /** Maximum wait for the store, and for what others give back. */
@@ -47,10 +48,10 @@ export interface AccountEscrowOptions {
 
 /** Duration without a new call after which a share without calls in flight is given back. */
 export const idleMs = 1_000;
-/** Maximum age of the record that a call may be refused by. */
+/** Maximum age, at the begin of a call, of the record that the call may be refused by. */
 const maxRefusalAgeMs = 500;
-/** Maximum age, beyond that, of the record at the end of a wait, during which it is polled. */
-const maxLastAgeMs = 2_500;
+/** The same at the end of its wait, during which the record is polled. */
+const maxWaitAgeMs = 3_000;
 
 /**
  * The share of one account, and the calls that wait for more of it. A call is decided at once where
@@ -65,7 +66,7 @@ export class AccountEscrow {
   #share: Share;
   /** Shares without calls that are on their way out of the record. */
   #leaving: readonly Share[] = [];
-  #limit = 0;
+  #limit: number;
   #seen: Account;
   #seenAtMs = -Infinity;
   /** Amount that calls will ask for which still wait for another account. */
@@ -77,10 +78,12 @@ export class AccountEscrow {
     this.#options = options;
     this.key = options.key;
     this.unit = options.unit;
+    this.#limit = options.limit;
     this.#share = new Share(options.nextId());
     this.#seen = emptyAccount(options.key, options.unit);
   }
 
+  /** The limit as the newest call knows it. */
   set limit(limit: number) {
     this.#limit = limit;
   }
@@ -176,8 +179,7 @@ export class AccountEscrow {
 
   /** A call gets what there is at the end of its wait. */
   #endWait(waiter: Waiter): void {
-    const sinceMs = Math.max(waiter.sinceMs, this.#options.clock.monotonic() - maxLastAgeMs);
-    const isExhausted = this.#isKnownSince(sinceMs) && this.#left < waiter.least;
+    const isExhausted = this.#isKnownFor(waiter) && this.#left < waiter.least;
     const refusal = this.#refusal(isExhausted ? 'exhausted' : 'unavailable');
     waiter.end(this.#partFor(waiter) ?? refusal, true);
   }
@@ -198,13 +200,15 @@ export class AccountEscrow {
     return { reason, spent: sumOf(spentOf(this.#seen), this.#share.spent - stored), raised };
   }
 
-  #isKnownSince(sinceMs: number): boolean {
-    return this.#seenAtMs >= sinceMs - maxRefusalAgeMs;
+  /** Whether the last version is new enough to refuse a call, also after this process was paused. */
+  #isKnownFor({ sinceMs }: Waiter): boolean {
+    const { clock } = this.#options;
+    return this.#seenAtMs >= Math.max(sinceMs - maxRefusalAgeMs, clock.monotonic() - maxWaitAgeMs);
   }
 
   /** Whether a call waits that only a newer version of the record can decide. */
   get needsRead(): boolean {
-    return this.#queue.inOrder().some(({ sinceMs }) => !this.#isKnownSince(sinceMs));
+    return this.#queue.inOrder().some((waiter) => !this.#isKnownFor(waiter));
   }
 
   /**
@@ -215,7 +219,7 @@ export class AccountEscrow {
     const { id, reserved } = this.#share;
     const hope = sumOf(unspentByOthers(this.#seen, id), reserved);
     for (const waiter of this.#queue.inOrder()) {
-      if (!this.#isKnownSince(waiter.sinceMs)) continue;
+      if (!this.#isKnownFor(waiter)) continue;
       const part = hope === 0 ? this.#partFor(waiter) : undefined;
       if (part !== undefined) waiter.end(part, true);
       else if (this.#left + hope < waiter.least) waiter.end(this.#refusal('exhausted'), true);

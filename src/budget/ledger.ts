@@ -184,9 +184,12 @@ export class BudgetLedger {
 
   /** Has the writes of all records that lack something begin at once. */
   #expect(budgets: readonly Budget[], want: Amount): readonly (() => void)[] {
-    const escrows = budgets.map(
-      (budget) => [this.#account(budget), want[fields[budget.unit]]] as const,
-    );
+    const escrows = budgets.map((budget) => {
+      const account = this.#account(budget);
+      // A call that waits for long knows an older limit than those that come after it.
+      account.limit = budget.limit;
+      return [account, want[fields[budget.unit]]] as const;
+    });
     if (escrows.every(([account, amount]) => account.has(amount))) return [];
     return escrows.map(([account, amount]) =>
       account.has(amount) ? () => undefined : account.expect(amount),
@@ -202,9 +205,7 @@ export class BudgetLedger {
   }
 
   #account({ record, account, unit, limit }: Budget): AccountEscrow {
-    const escrow = this.#record(record).account(account, unit);
-    escrow.limit = limit;
-    return escrow;
+    return this.#record(record).account(account, unit, limit);
   }
 
   #record(key: RecordKey): RecordEscrow {

@@ -53,13 +53,15 @@ export class RecordEscrow {
     this.#options = options;
   }
 
-  account(key: string, unit: BudgetUnit): AccountEscrow {
+  /** `limit`: of an account that is not in use yet. */
+  account(key: string, unit: BudgetUnit, limit: number): AccountEscrow {
     const known = this.#accounts.get(key);
     if (known !== undefined) return known;
     const { clock, nextId, maxWaitMs } = this.#options;
     const account = new AccountEscrow({
       key,
       unit,
+      limit,
       clock,
       nextId,
       maxWaitMs,
@@ -101,8 +103,9 @@ export class RecordEscrow {
   async close(deadlineMs: number): Promise<void> {
     const { clock } = this.#options;
     this.#isFinal = true;
-    while (!this.#isUnused && clock.monotonic() < deadlineMs) {
-      this.#start();
+    // A write that is under way may still bring a share into the record.
+    while ((this.#isWorking || !this.#isUnused) && clock.monotonic() < deadlineMs) {
+      if (!this.#isWorking) this.#start();
       await sleep(clock, 20);
     }
     this.#timer?.cancel();

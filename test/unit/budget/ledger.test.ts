@@ -304,6 +304,15 @@ it('goes on within its share while the API server is away, and then refuses', as
   granted(await reserve(500, { budgets }));
 });
 
+it('does not call a budget exhausted that it can not read', async () => {
+  const { clock, store, open, start, reserve } = aScene();
+  granted(await reserve(90, {}, open()));
+  const waiting = start(50);
+  await clock.advance(100);
+  store.isAway = true;
+  expect(await clock.run(waiting)).toMatchObject({ reason: 'unavailable' });
+});
+
 it('a lowered limit holds at once for what is not in flight', async () => {
   const { reserve } = aScene();
   const budgets = [aBudget({ limit: 10_000 })];
@@ -376,6 +385,18 @@ it('closes in a bounded time while the API server is away', async () => {
   await clock.run(ledger.close(), 11_000);
   await clock.advance(100);
   expect(clock.timers).toBe(0);
+});
+
+it('closes after a write under way, whose outcome may stay unknown', async () => {
+  const { clock, store, ledger, start } = aScene();
+  store.put('usage', []);
+  store.fates.push('answer lost');
+  const call = start(40);
+  await clock.advance(7);
+  expect(store.writes).toBe(1);
+  await clock.run(ledger.close());
+  expect(await call).toMatchObject({ reason: 'unavailable' });
+  expect(store.accounts.flatMap(({ holders }) => holders)).toEqual([]);
 });
 
 it('writes for the store alone when it is asked to, and forgets the record', async () => {
