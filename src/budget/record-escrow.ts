@@ -1,7 +1,7 @@
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { sleep, type Timer } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
-import { deadAfterMs, emptyAccount, isForgettable, withoutDead } from './account.ts';
+import { deadAfterMs, emptyAccount, withoutDead, withoutForgotten } from './account.ts';
 import { AccountEscrow, idleMs } from './account-escrow.ts';
 import type { Account, BudgetUnit, RecordKey, RecordStore, StoredRecord } from './record-store.ts';
 
@@ -53,13 +53,15 @@ export class RecordEscrow {
     this.#options = options;
   }
 
-  account(key: string, unit: BudgetUnit): AccountEscrow {
+  /** `limit`: of an account that is not in use yet. */
+  account(key: string, unit: BudgetUnit, limit: number): AccountEscrow {
     const known = this.#accounts.get(key);
     if (known !== undefined) return known;
     const { clock, nextId, maxWaitMs } = this.#options;
     const account = new AccountEscrow({
       key,
       unit,
+      limit,
       clock,
       nextId,
       maxWaitMs,
@@ -101,8 +103,9 @@ export class RecordEscrow {
   async close(deadlineMs: number): Promise<void> {
     const { clock } = this.#options;
     this.#isFinal = true;
-    while (!this.#isUnused && clock.monotonic() < deadlineMs) {
-      this.#start();
+    // A write that is under way may still bring a share into the record.
+    while ((this.#isWorking || !this.#isUnused) && clock.monotonic() < deadlineMs) {
+      if (!this.#isWorking) this.#start();
       await sleep(clock, 20);
     }
     this.#timer?.cancel();
@@ -138,8 +141,8 @@ export class RecordEscrow {
   }
 
   /**
-   * Forgets accounts a while after their last use, so that an agent that repeats refused calls costs
-   * no read for each. A write of unknown outcome may still bring a share into the record.
+   * Forgets accounts a while after their last use, so that an agent that repeats refused calls
+   * costs no read for each. A write of unknown outcome may still bring a share into the record.
    */
   #forget(): void {
     if (this.#doubtful !== undefined) return;
@@ -181,10 +184,12 @@ export class RecordEscrow {
     const accounts = new Map(record.accounts.map((account) => [account.key, account]));
     const ageMs = clock.monotonic() - this.#lastWriteMs;
     const mayFlush = ageMs >= flushMs || this.#isFinal;
-    let [isUrgent, isChanged] = [record.version === this.#doubtful || this.#isFinal, false];
+    // Another version ends the doubt, because the write of unknown outcome can not replace it.
+    const isDoubtful = record.version === this.#doubtful;
+    let [isUrgent, isChanged] = [isDoubtful || this.#isFinal, false];
     for (const own of this.#all) {
       if (mayFlush) own.leaveIfIdle(this.#isFinal);
-      const planned = own.plan(this.#accountIn(record, own), nowMs);
+      const planned = own.plan(this.#accountIn(record, own), nowMs, isDoubtful);
       isUrgent ||= own.grows(planned);
       isChanged ||= own.changes(planned);
       if (planned.holders.length > 0 || accounts.has(own.key)) accounts.set(own.key, planned);
@@ -195,7 +200,7 @@ export class RecordEscrow {
     isChanged ||= this.#isWriteRequested || (this.hasCalls && ageMs >= renewMs);
     const isDue = isUrgent || (isChanged && mayFlush);
     if (!isDue || (this.#isFinal && this.#isUnused)) return undefined;
-    return living.filter((account) => !isForgettable(account, nowMs));
+    return withoutForgotten(living, nowMs);
   }
 
   #accountIn({ accounts }: StoredRecord, { key, unit }: AccountEscrow): Account {
@@ -239,7 +244,8 @@ export class RecordEscrow {
     if (outcome.kind === 'done') {
       this.#lastWriteMs = atMs;
       this.#adopt(outcome.record, atMs);
-      return 'again';
+      // The API server leaves the version of an object in which nothing has changed.
+      return outcome.record.version === this.#doubtful ? 'failed' : 'again';
     }
     // A store recognises by itself what it has added to a write whose outcome is unknown.
     this.#isWriteRequested ||= isRequested;

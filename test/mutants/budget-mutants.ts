@@ -30,8 +30,8 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'the period of an account begins again': {
     ...account,
-    from: 'endOfAccountMs(key) + keepEndedMs < nowMs',
-    to: 'endOfAccountMs(key) - keepEndedMs < nowMs',
+    from: 'endOfAccountMs(key) + keepMs >= nowMs',
+    to: 'endOfAccountMs(key) - keepMs >= nowMs',
   },
   'a call settles twice': {
     ...share,
@@ -116,9 +116,9 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
   'an API server that is away looks like an exhausted budget': {
     ...escrow,
     ...unit,
-    name: 'goes on within its share while the API server is away',
-    from: 'this.#isKnownSince(sinceMs) && this.#left < waiter.least',
-    to: 'this.#isKnownSince(sinceMs)',
+    name: 'does not call a budget exhausted that it can not read',
+    from: 'this.#isKnownFor(waiter) && this.#left < waiter.least',
+    to: 'this.#left < waiter.least',
   },
   'a long call loses its share': {
     ...record,

@@ -9,7 +9,7 @@ const cent = 10_000_000;
 const limit = 100 * cent;
 
 export interface AloneOutcome {
-  /** What was charged, as a part of the budget. */
+  /** Charged amount, as a part of the budget. */
   readonly part: number;
   readonly calls: number;
   readonly requests: number;

@@ -58,7 +58,7 @@ export class FaultyRecords {
     return this.#changedMs.get(name) ?? -Infinity;
   }
 
-  /** A write of somebody else, such as a raise. */
+  /** A write of somebody else, such as a raise, or of another part of the record. */
   change(key: RecordKey, change: (accounts: readonly Account[]) => readonly Account[]): void {
     this.#put(key, change(this.accounts(key)));
   }
@@ -92,6 +92,9 @@ export class FaultyRecords {
     const stored = this.#records.get(key.name);
     if (stored === undefined) return { kind: 'missing' };
     if (stored.version !== version) return { kind: 'conflict' };
+    // A write that changes nothing leaves the version, as that of the API server does.
+    if (JSON.stringify(stored.accounts) === JSON.stringify(accounts))
+      return { kind: 'done', record: stored };
     this.writes++;
     const record = this.#put(key, accounts);
     this.onWrite(key, accounts);
@@ -118,7 +121,10 @@ export class FaultyRecords {
       mayKill();
       const dice = random.next();
       const delayMs = random.chance(0.05) ? random.between(0, 1_500) : random.between(0.2, 15);
-      if (dice < lost) return answer(failed, timeoutMs);
+      if (dice < lost) {
+        answer(failed, timeoutMs);
+        return;
+      }
       const isLate = dice < lost + late;
       if (isLate) answer(failed, random.chance(0.5) ? timeoutMs : random.between(1, 20));
       this.#clock.after(isLate ? random.between(10, 20_000) : delayMs, () => {

@@ -23,7 +23,7 @@ export class BrokenPromise extends Error {
   }
 }
 
-/** A budget of the world: what people have set, and which replicas learn late. */
+/** A budget as people have set it. Replicas learn of a change late. */
 interface SetBudget {
   readonly record: RecordKey;
   readonly name: string;
@@ -33,7 +33,7 @@ interface SetBudget {
   limit: number;
   /** The highest limit that ever was. */
   highest: number;
-  /** What some replicas still believe. */
+  /** The limit that some replicas still see. */
   earlier: number;
 }
 
@@ -57,7 +57,7 @@ export interface ModelOutcome {
   readonly kills: number;
   /** 1 where all that was charged has to be found in the records exactly, else 0. */
   readonly exact: number;
-  /** What the provider has charged, by account. */
+  /** Charges of the provider by account. */
   readonly charged: Readonly<Record<string, number>>;
 }
 
@@ -70,7 +70,7 @@ const maxCloseMs = 10_000 + 3_000;
 /**
  * Runs replicas that make calls within budgets, against an API server whose answers are late, lost
  * and unknown: replicas are killed between any two requests, and sleep for longer than their share
- * lasts. What the provider has charged is the truth. The seed determines the run.
+ * lasts. The charges of the provider are the truth. The seed determines the run.
  */
 export async function runBudgets(seed: number): Promise<ModelOutcome> {
   const model = new Model(new Random(`budgets ${seed}`));
@@ -95,7 +95,7 @@ class Model {
   #callers: readonly Caller[] = [];
   #budgets: readonly SetBudget[] = [];
   readonly #charged = new Map<string, number>();
-  /** What the records have shown to be spent. */
+  /** Spent amounts that the records have shown. */
   readonly #spent = new Map<string, number>();
   readonly #raised = new Map<string, number>();
   readonly #started = new Map<string, Budget>();
@@ -119,7 +119,7 @@ class Model {
   async play(): Promise<ModelOutcome> {
     const random = this.#random;
     this.#setUp();
-    const chance = (most: number) => (random.chance(0.5) ? random.between(0, most) : 0);
+    const chance = (max: number) => (random.chance(0.5) ? random.between(0, max) : 0);
     this.#records.chances = {
       lost: chance(0.1),
       answerLost: chance(0.1),
@@ -178,8 +178,8 @@ class Model {
   }
 
   #budget(record: string, scope: RecordKey['spec']['scope'], unit: Budget['unit']): SetBudget {
-    const most = { Namespace: 400, Owner: 150, Conversation: 100 }[scope];
-    const limit = this.#random.whole(5, most) * (unit === 'USD' ? cent : 10_000);
+    const max = { Namespace: 400, Owner: 150, Conversation: 100 }[scope];
+    const limit = this.#random.whole(5, max) * (unit === 'USD' ? cent : 10_000);
     return {
       record: { namespace, name: record, spec: { scope } },
       name: scope.toLowerCase(),
@@ -300,12 +300,15 @@ class Model {
   #make(
     replica: Replica,
     budgets: readonly Budget[],
-    { granted, settle, release }: Reservation,
+    reservation: Reservation,
     want: Amount,
     least: Amount,
   ): void {
     const random = this.#random;
     const { process } = replica;
+    const { granted } = reservation;
+    const settle = (spent: Amount) => reservation.settle(spent);
+    const release = () => reservation.release();
     const isFair = (field: keyof Amount) =>
       granted[field] >= least[field] && granted[field] <= want[field];
     if (!isFair('nanos') || !isFair('tokens'))
@@ -314,10 +317,13 @@ class Model {
       process.run(() => {
         replica.calls--;
         work();
-        // What a confused caller may do has no effect.
+        // A second call of either has no effect.
         if (random.chance(0.1)) random.pick([release, () => settle(granted)])?.();
       });
-    if (random.chance(0.05)) return end(release);
+    if (random.chance(0.05)) {
+      end(release);
+      return;
+    }
     const used = random.chance(0.3) ? 1 : random.next();
     const spent = {
       nanos: Math.floor(granted.nanos * used),
@@ -338,13 +344,13 @@ class Model {
     const id = `${record.name} ${account}`;
     const charged = (this.#charged.get(id) ?? 0) + (unit === 'USD' ? spent.nanos : spent.tokens);
     this.#charged.set(id, charged);
-    const most = this.#mostOf(record, account, unit);
-    if (charged > most)
-      this.#break('no more is charged than the budget', `${id}: ${charged} of ${most}`);
+    const max = this.#maxOf(record, account, unit);
+    if (charged > max)
+      this.#break('no more is charged than the budget', `${id}: ${charged} of ${max}`);
   }
 
   /** The highest limit that ever was, and what was added. */
-  #mostOf(record: RecordKey, account: string, unit: Budget['unit']): number {
+  #maxOf(record: RecordKey, account: string, unit: Budget['unit']): number {
     const budget = this.#budgets.find(
       (one) => one.record.name === record.name && one.unit === unit,
     );
@@ -358,8 +364,8 @@ class Model {
       if (spent < (this.#spent.get(id) ?? 0))
         this.#break('what is spent stays spent', `${id}: ${spent}`);
       this.#spent.set(id, spent);
-      const most = this.#mostOf(key, account.key, account.unit);
-      if (committedOf(account) > most)
+      const max = this.#maxOf(key, account.key, account.unit);
+      if (committedOf(account) > max)
         this.#break('no more is granted than the budget', `${key.name} ${JSON.stringify(account)}`);
     }
   }

@@ -4,7 +4,7 @@ import {
   deadAfterMs,
   emptyAccount,
   grantFor,
-  isForgettable,
+  withoutForgotten,
   roomOf,
   spentOf,
   unspentByOthers,
@@ -15,9 +15,13 @@ import {
 import { maxAmount } from '../../../src/budget/money.ts';
 import type { Account, Holder } from '../../../src/budget/record-store.ts';
 
+const day = 24 * 3_600_000;
 const nowMs = Date.UTC(2026, 10, 30);
 const holder = (id: string, granted: number, spent = 0, renewedAtMs = nowMs): Holder => ({
-  ...{ id, granted, spent, renewedAtMs },
+  id,
+  granted,
+  spent,
+  renewedAtMs,
 });
 const account = (more: Partial<Account>): Account => ({
   ...emptyAccount('default/Day/2026-11-30', 'USD'),
@@ -98,11 +102,30 @@ it('a holder that is silent for ten minutes is removed, and its whole grant is s
   expect(committedOf(after)).toBe(committedOf(silent));
 });
 
+it('of too many holders, the oldest count as dead', () => {
+  const many = account({
+    holders: Array.from({ length: 102 }, (_, index) => holder(String(index), 10, 1, nowMs - index)),
+  });
+  const after = withoutDead(many, nowMs);
+  expect([after.spent, after.holders.length, committedOf(after)]).toEqual([20, 100, 1_020]);
+  expect(after.holders.map(({ id }) => id)).not.toContain('101');
+});
+
+it('of too many accounts, those stay that have not ended lately', () => {
+  const firstDay = (index: number) => new Date(nowMs - index * day).toISOString().slice(0, 10);
+  const many = Array.from({ length: 151 }, (_, index) =>
+    account({ key: `quota-${index}/Day/${firstDay(index % 10)}` }),
+  );
+  const after = withoutForgotten(many, nowMs);
+  expect(after.map(({ key }) => key)).toEqual(
+    many.flatMap(({ key }, index) => (index % 10 <= 4 ? [key] : [])),
+  );
+});
+
 it('an account without a dead holder stays the same object', () => {
   expect(withoutDead(shared, nowMs)).toBe(shared);
 });
 
-const day = 24 * 3_600_000;
 it.each([
   ['its period lasts', account({}), nowMs, false],
   ['its period has ended lately', account({}), nowMs + 30 * day, false],
@@ -110,5 +133,5 @@ it.each([
   ['a holder is left', account({ holders: [holder('a', 1)] }), nowMs + 40 * day, false],
   ['it has no period', account({ key: 'conversation' }), nowMs + 4_000 * day, false],
 ])('an account of which %s may be forgotten: %j', (_case, one, atMs, may) => {
-  expect(isForgettable(one, atMs)).toBe(may);
+  expect(withoutForgotten([one], atMs)).toEqual(may ? [] : [one]);
 });
