@@ -29,6 +29,8 @@ export interface ModelCall {
   readonly isStream: boolean;
   /** Maximum output tokens of each answer; undefined if the request has none. */
   readonly maxOutputTokens: number | undefined;
+  /** Minimum that the provider accepts as a lower limit, which thinking, for example, raises. */
+  readonly minOutputTokens: number;
   /** Number of answers, each of up to `maxOutputTokens`; at least 1. */
   readonly answers: number;
   /**
@@ -44,7 +46,7 @@ export interface ModelCall {
   /** Service tier with a price of its own, such as `priority` or `fast`; undefined for none. */
   readonly tier: string | undefined;
   /**
-   * Field because of which `runsAtProvider` is true or `tier` is set, with its value, for the
+   * First field because of which `runsAtProvider` is true or `tier` is set, with its value, for the
    * refusal under a budget, such as `tools[2].type "web_search"`; undefined for neither.
    */
   readonly surcharge: string | undefined;
