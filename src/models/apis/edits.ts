@@ -1,18 +1,23 @@
 import { type Member, membersAt } from './json-scan.ts';
 import { ModelApi } from './model-api.ts';
 
+/** JSON text of an object and its fields, found once. */
+interface ObjectText {
+  readonly text: string;
+  readonly open: number;
+  readonly members: readonly Member[];
+}
+
 /**
  * Adds `stream_options.include_usage` to a chat completion that streams, because its stream has no
  * usage otherwise. `text` is a body that `readCall` accepts; all else in it stays as it is.
  */
 export function withUsageInStream(text: string): string {
-  const body = text.indexOf('{');
-  const stream = memberAt(text, body, ['stream']);
-  if (stream === undefined || valueOf(text, stream) !== 'true') return text;
-  const options = memberAt(text, body, ['stream_options']);
-  if (options === undefined || valueOf(text, options) === 'null')
-    return withField(text, body, 'stream_options', '{"include_usage":true}');
-  return withField(text, options.start, 'include_usage', 'true');
+  const body = objectAt(text, text.indexOf('{'));
+  if (valueOf(body, 'stream') !== 'true') return text;
+  const options = memberOf(body, ['stream_options']);
+  if (options === undefined) return withField(body, 'stream_options', '{"include_usage":true}');
+  return withField(objectAt(text, options.start), 'include_usage', 'true');
 }
 
 /**
@@ -26,49 +31,61 @@ export function withMaxOutput(
   tokens: number,
   added: 'max_tokens' | 'max_completion_tokens' = 'max_completion_tokens',
 ): string {
-  const body = text.indexOf('{');
+  const body = objectAt(text, text.indexOf('{'));
   switch (api) {
     case ModelApi.OpenAiChat: {
-      const names = ['max_tokens', 'max_completion_tokens'].filter((name) => {
-        const member = memberAt(text, body, [name]);
-        return member !== undefined && valueOf(text, member) !== 'null';
-      });
-      return (names.length === 0 ? [added] : names).reduce(
-        (edited, name) => lowered(edited, body, [name], tokens),
-        text,
-      );
+      const other = added === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+      if (memberOf(body, [other]) === undefined) return lowered(body, [added], tokens);
+      const edited = lowered(body, [other], tokens);
+      if (memberOf(body, [added]) === undefined) return edited;
+      return lowered(objectAt(edited, body.open), [added], tokens);
     }
     case ModelApi.OpenAiResponses:
-      return lowered(text, body, ['max_output_tokens'], tokens);
+      return lowered(body, ['max_output_tokens'], tokens);
     case ModelApi.AnthropicMessages:
-      return lowered(text, body, ['max_tokens'], tokens);
+      return lowered(body, ['max_tokens'], tokens);
     case ModelApi.Gemini: {
-      const config = memberAt(text, body, ['generationConfig', 'generation_config']);
-      if (config !== undefined && valueOf(text, config) !== 'null')
-        return lowered(text, config.start, ['maxOutputTokens', 'max_output_tokens'], tokens);
-      const field = config?.name ?? 'generationConfig';
-      return withField(text, body, field, `{"maxOutputTokens":${String(tokens)}}`);
+      const config = memberOf(body, ['generationConfig', 'generation_config']);
+      if (config === undefined) {
+        const value = `{"maxOutputTokens":${String(tokens)}}`;
+        return withField(body, fieldName(body, ['generationConfig', 'generation_config']), value);
+      }
+      const names = ['maxOutputTokens', 'max_output_tokens'];
+      return lowered(objectAt(text, config.start), names, tokens);
     }
   }
 }
 
-/** Lowers the field of the object at `open` that has one of `names`, or adds the first of them. */
-function lowered(text: string, open: number, names: readonly string[], tokens: number): string {
-  const member = memberAt(text, open, names);
-  const current = member === undefined ? 'null' : valueOf(text, member);
-  if (current !== 'null' && Number(current) <= tokens) return text;
-  return withField(text, open, member?.name ?? names[0] ?? '', String(tokens));
+/** Lowers the field that has one of `names`, or adds it. */
+function lowered(object: ObjectText, names: readonly string[], tokens: number): string {
+  const member = memberOf(object, names);
+  if (member !== undefined && Number(object.text.slice(member.start, member.end)) <= tokens)
+    return object.text;
+  return withField(object, fieldName(object, names), String(tokens));
 }
 
-function withField(text: string, open: number, name: string, value: string): string {
-  const members = membersAt(text, open);
+/** The spelling of `names` that the object has already, even if only as null; else the first. */
+const fieldName = ({ members }: ObjectText, names: readonly string[]): string =>
+  members.find(({ name }) => names.includes(name))?.name ?? names[0] ?? '';
+
+function withField({ text, open, members }: ObjectText, name: string, value: string): string {
   const member = members.find((each) => each.name === name);
   if (member !== undefined) return text.slice(0, member.start) + value + text.slice(member.end);
   const field = `${JSON.stringify(name)}:${value}${members.length === 0 ? '' : ','}`;
   return text.slice(0, open + 1) + field + text.slice(open + 1);
 }
 
-const memberAt = (text: string, open: number, names: readonly string[]): Member | undefined =>
-  membersAt(text, open).find(({ name }) => names.includes(name));
+const objectAt = (text: string, open: number): ObjectText => ({
+  text,
+  open,
+  members: membersAt(text, open),
+});
 
-const valueOf = (text: string, { start, end }: Member): string => text.slice(start, end);
+/** The field that has one of `names`; undefined where it is absent or null. */
+const memberOf = ({ text, members }: ObjectText, names: readonly string[]): Member | undefined =>
+  members.find(({ name, start, end }) => names.includes(name) && text.slice(start, end) !== 'null');
+
+function valueOf(object: ObjectText, name: string): string | undefined {
+  const member = memberOf(object, [name]);
+  return member === undefined ? undefined : object.text.slice(member.start, member.end);
+}

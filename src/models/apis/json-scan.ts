@@ -2,6 +2,8 @@ import { BadCallError } from './model-api.ts';
 
 /** Maximum nesting of a body. JSON.parse needs 100 bytes and more for each level. */
 const maxDepth = 256;
+/** Maximum fields and items of a body. JSON.parse needs a second for some million of them. */
+const maxValues = 100_000;
 /** Objects with more names than this search a repeated one in a Set. */
 const manyNames = 16;
 
@@ -44,10 +46,12 @@ function isRepeated(names: Names, name: string): boolean {
  */
 export function refuseAmbiguous(text: string): void {
   const levels: (Names | undefined)[] = [];
+  let values = 0;
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case openBrace:
       case openBracket:
+        countValue();
         if (levels.length === maxDepth)
           throw new BadCallError(
             `The body must be nested at most ${String(maxDepth)} levels deep.`,
@@ -63,6 +67,7 @@ export function refuseAmbiguous(text: string): void {
         levels.pop();
         break;
       case comma: {
+        countValue();
         const level = levels.at(-1);
         if (level !== undefined) level.expectsName = true;
         break;
@@ -82,6 +87,13 @@ export function refuseAmbiguous(text: string): void {
         break;
       }
     }
+  }
+
+  function countValue(): void {
+    if (++values > maxValues)
+      throw new BadCallError(
+        `The body must have at most ${String(maxValues)} fields and items in all.`,
+      );
   }
 }
 
