@@ -1,0 +1,28 @@
+import { readCall } from '../../../../src/models/apis/call.ts';
+import { ModelApi, type ModelCall } from '../../../../src/models/apis/model-api.ts';
+
+export const apis = Object.values(ModelApi);
+
+/** The least that a call of each API has. */
+export const leastBody: Readonly<Record<ModelApi, Readonly<Record<string, unknown>>>> = {
+  'openai-chat': { model: 'gpt-5.6', messages: [{ role: 'user', content: 'Hello' }] },
+  'openai-responses': { model: 'gpt-5.6', input: 'Hello' },
+  'anthropic-messages': {
+    model: 'claude-opus-5',
+    max_tokens: 100,
+    messages: [{ role: 'user', content: 'Hello' }],
+  },
+  gemini: { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] },
+};
+
+export function callOfText(api: ModelApi, text: string | Buffer, isStream = false): ModelCall {
+  const path =
+    api === ModelApi.Gemini
+      ? { pathModel: 'gemini-3-pro', isStream }
+      : { pathModel: undefined, isStream: undefined };
+  return readCall({ kind: 'generate', api, ...path }, Buffer.from(text)).call;
+}
+
+/** The call of the least body of `api` with further `fields`. */
+export const callOf = (api: ModelApi, fields: Readonly<Record<string, unknown>> = {}): ModelCall =>
+  callOfText(api, JSON.stringify({ ...leastBody[api], ...fields }));
