@@ -4,7 +4,7 @@ import { ModelApi } from './model-api.ts';
 import { SseEvents } from './sse-events.ts';
 import { type JsonObject, objectOf, usageIn } from './usage.ts';
 
-/** What an answer of a provider, which the client has got unchanged, says of itself. */
+/** The end of an answer of a provider, which the client has received unchanged. */
 export interface Answer {
   /** Final and valid usage; undefined if there is none, or the answer broke off before its end. */
   readonly usage: TokenUsage | undefined;
@@ -53,7 +53,7 @@ export class AnswerReader {
     this.#source.push(chunk);
   }
 
-  /** What the answer has said, after its last byte, or where it broke off. */
+  /** The result after the last byte of the answer, or where it broke off. */
   end(): Answer {
     const isComplete = this.#isComplete();
     const isFinal = isComplete || this.#isFinalUsage;

@@ -14,12 +14,10 @@ export function readAnthropic(reader: BodyReader, body: Fields): CallFields {
   if (isPresent(body.thread)) reader.refersOutside();
   readContextManagement(reader, body.context_management);
   for (const [index, tool] of toolsOf(reader, body.tools).entries()) {
-    reader.readCacheControl(tool.cache_control);
     const type = tool.type ?? 'custom';
     if (typeof type !== 'string' || !clientTools.test(type))
       reader.billsApart(`tools[${String(index)}].type`, type);
   }
-  reader.readCacheControl(body.cache_control);
   readBlocks(reader, body.system);
   readMessages(reader, body.messages, ({ content }) => {
     readBlocks(reader, content);
@@ -59,19 +57,13 @@ function readBlocks(reader: BodyReader, value: unknown, isNested = false): void 
   }
   for (const each of blocks) {
     const block = reader.fieldsOf(each);
-    reader.readCacheControl(block?.cache_control);
-    if (block?.type === 'image') readImage(reader, block.source);
+    if (block?.type === 'image') reader.images++;
     else if (block?.type === 'document') readDocument(reader, block.source);
     else if (block?.type === 'tool_result' && !isNested) readBlocks(reader, block.content, true);
     else if (block?.type === 'tool_addition' || isPresent(block?.tool_changes))
       reader.billsApart('messages[].content[].type', block?.type);
     else if (typeof block?.type !== 'string' || !textBlocks.has(block.type)) reader.refersOutside();
   }
-}
-
-function readImage(reader: BodyReader, value: unknown): void {
-  if (reader.fieldsOf(value)?.type === 'base64') reader.images++;
-  else reader.refersOutside();
 }
 
 /** A page of a PDF can have more tokens than the compressed page has bytes. */

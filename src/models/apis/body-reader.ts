@@ -23,10 +23,10 @@ const tiers = [
 const common = [
   ...['model', 'stream', 'stream_options', 'include_usage', 'n', 'max_tokens', 'messages'],
   ...['max_completion_tokens', 'max_output_tokens', 'input', 'instructions', 'system', 'content'],
-  ...['type', 'role', 'tools', 'execution', 'environment', 'output', 'image_url'],
-  ...['url', 'file_id', 'source', 'modalities', 'conversation', 'previous_response_id', 'thread'],
+  ...['type', 'role', 'tools', 'execution', 'environment', 'output'],
+  ...['source', 'modalities', 'conversation', 'previous_response_id', 'thread'],
   ...['context_management', 'edits', 'reasoning', 'mode', 'thinking', 'budget_tokens'],
-  ...['cache_control', 'ttl', 'tool_changes', 'service_tier', 'speed', 'inference_geo'],
+  ...['tool_changes', 'service_tier', 'speed', 'inference_geo'],
   ...otherModels,
   ...billedApart,
 ] as const;
@@ -131,12 +131,6 @@ export class BodyReader {
   hasTier(field: string, value: unknown): void {
     this.tier ??= textOf(value).replaceAll('"', '');
     this.surcharge ??= `"${field}" ${textOf(value)}`;
-  }
-
-  /** The price of cached tokens depends on their life; only the shortest is the normal one. */
-  readCacheControl(value: unknown): void {
-    const { ttl } = this.fieldsOf(value) ?? {};
-    if (isPresent(ttl) && ttl !== '5m') this.hasTier('cache_control.ttl', ttl);
   }
 }
 

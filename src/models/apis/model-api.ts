@@ -8,8 +8,8 @@ export const ModelApi = {
 export type ModelApi = (typeof ModelApi)[keyof typeof ModelApi];
 
 /**
- * What a request asks of a provider, as its method and path say. `api` is also the shape of the
- * errors that the client expects. `pathModel` and `isStream` are set for Gemini alone, whose path
+ * The kind of a request, as its method and path say. `api` is also the shape of the errors that the
+ * client expects. `pathModel` and `isStream` are set for Gemini alone, whose path
  * says what the body says elsewhere.
  */
 export type Operation =
@@ -22,7 +22,7 @@ export type Operation =
   /** A request that providers answer without charge: lists of models, and counts of tokens. */
   | { readonly kind: 'uncounted'; readonly api: ModelApi };
 
-/** What a call asks for, read from the path and the body. */
+/** A request for an answer of a model, read from the path and the body. */
 export interface ModelCall {
   readonly api: ModelApi;
   readonly model: string;
@@ -35,11 +35,11 @@ export interface ModelCall {
   readonly answers: number;
   /**
    * Whether the length of the body in bytes, with `images`, bounds the input tokens. Otherwise the
-   * call refers to content outside of its body, or contains a document, audio or video, and only
+   * call refers to other content outside of its body, or contains a document, audio or video, and only
    * the context window of the model bounds its input.
    */
   readonly isSelfContained: boolean;
-  /** Number of images in the body. The tokens of an image do not depend on its length in bytes. */
+  /** Number of images, in the body or by URL or id; their tokens do not depend on their bytes. */
   readonly images: number;
   /** Whether the provider runs tools or bills more than text tokens: then tokens bound no cost. */
   readonly runsAtProvider: boolean;

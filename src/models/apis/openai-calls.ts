@@ -2,7 +2,7 @@ import type { BodyReader, Fields } from './body-reader.ts';
 import { booleanOf, integerOf, isPresent, listOf, objectOf, toolsOf } from './body-reader.ts';
 import { BadCallError } from './model-api.ts';
 
-/** What the readers of an API find in a body besides what its `BodyReader` collects. */
+/** The fields of a call that have other names and places in each API. */
 export interface CallFields {
   readonly model: unknown;
   readonly isStream: boolean;
@@ -67,21 +67,10 @@ function readContent(reader: BodyReader, value: unknown): void {
   }
   for (const each of parts) {
     const part = typeof each === 'string' ? { type: 'text' } : reader.fieldsOf(each);
-    reader.readCacheControl(part?.cache_control);
-    if (part?.type === 'image_url' || part?.type === 'input_image') readImage(reader, part);
+    if (part?.type === 'image_url' || part?.type === 'input_image') reader.images++;
     else if (typeof part?.type !== 'string' || !texts.has(part.type)) reader.refersOutside();
   }
 }
-
-function readImage(reader: BodyReader, part: Fields): void {
-  const { image_url: image } = part;
-  const url = typeof image === 'string' ? image : reader.fieldsOf(image)?.url;
-  if (isImageData(url) && !isPresent(part.file_id)) reader.images++;
-  else reader.refersOutside();
-}
-
-const isImageData = (url: unknown): boolean =>
-  typeof url === 'string' && /^data:image\/(?:png|jpe?g|gif|webp)[;,]/i.test(url);
 
 export function readResponses(reader: BodyReader, body: Fields): CallFields {
   for (const name of ['previous_response_id', 'conversation', 'prompt'] as const)

@@ -15,8 +15,9 @@ const geminiCall = new RegExp(
 );
 
 /**
- * What `method` and `rest`, the path after the address of the relay, ask for: undefined for all that
- * the relay does not understand. `rest` is as it was sent, with no slash before it and no query.
+ * The operation that a request asks for; undefined for one that the relay does not understand.
+ * `rest` is the path after the address of the relay, as it was sent, with no slash before it and no
+ * query.
  */
 export function operationOf(method: string, rest: string): Operation | undefined {
   if (method === 'GET') {

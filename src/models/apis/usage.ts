@@ -18,10 +18,10 @@ function countOf(value: unknown): number {
 const maxTokens = 1_000_000_000;
 
 /**
- * The usage of one call, from the object that an answer of `api` has: `usage`, or `usageMetadata` of
- * Gemini. A usage that is not valid counts as absent, so that the caller charges what it reserved:
- * one with a negative, fractional or huge count, text in place of a number, more cached tokens than
- * there was input, or without the counts that the API always has.
+ * The usage of one call, from the object `usage` of an answer, or `usageMetadata` of Gemini. One
+ * that is not valid counts as absent, so that the caller charges what it reserved: with a negative,
+ * fractional or huge count, text in place of a number, more cached tokens than input, or without a
+ * count that the API always has.
  */
 export function usageIn(api: ModelApi, value: unknown): TokenUsage | undefined {
   const usage = objectOf(value);
@@ -41,6 +41,7 @@ export function sanitised(
 ): TokenUsage | undefined {
   const isValid =
     Object.values(usage).every((count) => Number.isSafeInteger(count) && count >= 0) &&
+    (usage.hourCacheWriteTokens ?? 0) <= usage.cacheWriteTokens &&
     usage.cachedInputTokens + usage.cacheWriteTokens <= usage.inputTokens &&
     usage.inputTokens <= bound.inputTokens &&
     usage.outputTokens <= bound.outputTokens;
@@ -72,10 +73,12 @@ const mapping: Readonly<Record<ModelApi, (usage: JsonObject) => TokenUsage>> = {
   [ModelApi.AnthropicMessages]: (usage) => {
     const cachedInputTokens = countOf(usage['cache_read_input_tokens']);
     const cacheWriteTokens = countOf(usage['cache_creation_input_tokens']);
+    const hour = objectOf(usage['cache_creation'])?.['ephemeral_1h_input_tokens'];
     return {
       inputTokens: required(usage['input_tokens']) + cachedInputTokens + cacheWriteTokens,
       cachedInputTokens,
       cacheWriteTokens,
+      ...(hour === undefined || hour === null ? {} : { hourCacheWriteTokens: countOf(hour) }),
       outputTokens: required(usage['output_tokens']),
     };
   },

@@ -7,11 +7,16 @@ import { apis } from './builders.ts';
 
 const eventStream = 'text/event-stream';
 
-/** Feeds `text` in parts that end at `cuts`, which are bytes. */
-function read(api: ModelApi, type: string | undefined, text: string, cuts: readonly number[] = []) {
+/** Feeds `text` in parts that end at `splits`, which are bytes. */
+function read(
+  api: ModelApi,
+  type: string | undefined,
+  text: string,
+  splits: readonly number[] = [],
+) {
   const bytes = Buffer.from(text);
   const reader = new AnswerReader(api, type);
-  const ends = [...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length];
+  const ends = [...splits.map((split) => split % (bytes.length + 1)), bytes.length];
   let start = 0;
   for (const end of ends.sort((one, other) => one - other)) {
     reader.push(bytes.subarray(start, end));
@@ -30,8 +35,8 @@ describe('an answer', () => {
       const length = Buffer.byteLength(text);
       expect(read(api, type, text, [...Array(length).keys()])).toEqual(expected);
       fc.assert(
-        fc.property(fc.array(fc.nat(length), { maxLength: 8 }), (cuts) => {
-          expect(read(api, type, text, cuts)).toEqual(expected);
+        fc.property(fc.array(fc.nat(length), { maxLength: 8 }), (splits) => {
+          expect(read(api, type, text, splits)).toEqual(expected);
         }),
       );
     },
@@ -62,8 +67,8 @@ describe('an answer', () => {
       const odd = `\uFEFF: hello\n\nid: 1\nretry\n${pretty}: bye\n\n`;
       for (const end of ['\n', '\r\n', '\r']) {
         const lines = odd.replaceAll('\n', end);
-        for (const cuts of [[], [...Array(Buffer.byteLength(lines)).keys()]])
-          expect(read(api, type, lines, cuts)).toEqual({
+        for (const splits of [[], [...Array(Buffer.byteLength(lines)).keys()]])
+          expect(read(api, type, lines, splits)).toEqual({
             usage,
             isComplete: true,
             hasError: false,
@@ -92,7 +97,15 @@ describe('an answer', () => {
   });
 
   it.each(apis)('of %s, whatever its bytes are, throws nothing', (api) => {
-    const syntax = fc.constantFrom(...'{}[]",:\\\n\r ', 'data:', 'event:', '"usage":', 'null', '1');
+    const syntax = fc.constantFrom(
+      ...'{ } [ ] " , : \\ \n \r'.split(' '),
+      ' ',
+      'data:',
+      'event:',
+      '"usage":',
+      'null',
+      '1',
+    );
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
       fc.array(syntax, { maxLength: 60 }).map((list) => Buffer.from(list.join(''))),
@@ -147,7 +160,9 @@ describe('an answer of many megabytes', () => {
     const [, , , text, usage] = answers[1];
     const image = `data: {"choices":[{"delta":{"image":"${long}"}}],"usage":"${long}"}\n\n`;
     expect(read('openai-chat', eventStream, image + text)).toEqual({
-      ...{ usage, isComplete: true, hasError: false },
+      usage,
+      isComplete: true,
+      hasError: false,
     });
   });
 

@@ -163,7 +163,7 @@ export const answers = [
 
 export const failedAnswers = [
   ['openai-chat', json, '{"error":{"message":"overloaded","type":"server_error"}}'],
-  ['openai-chat', eventStream, `${data([delta('Hi'), { error: { message: 'overloaded' } }])}`],
+  ['openai-chat', eventStream, data([delta('Hi'), { error: { message: 'overloaded' } }])],
   ['openai-chat', eventStream, 'event: error\ndata: overloaded\n\n'],
   ['openai-responses', json, JSON.stringify(response('failed', null, { code: 'server_error' }))],
   [

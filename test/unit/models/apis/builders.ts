@@ -3,8 +3,8 @@ import { ModelApi, type ModelCall } from '../../../../src/models/apis/model-api.
 
 export const apis = Object.values(ModelApi);
 
-/** The least that a call of each API has. */
-export const leastBody: Readonly<Record<ModelApi, Readonly<Record<string, unknown>>>> = {
+/** A call of each API with no field that it does not need. */
+export const plainBody: Readonly<Record<ModelApi, Readonly<Record<string, unknown>>>> = {
   'openai-chat': { model: 'gpt-5.6', messages: [{ role: 'user', content: 'Hello' }] },
   'openai-responses': { model: 'gpt-5.6', input: 'Hello' },
   'anthropic-messages': {
@@ -23,6 +23,6 @@ export function callOfText(api: ModelApi, text: string | Buffer, isStream = fals
   return readCall({ kind: 'generate', api, ...path }, Buffer.from(text)).call;
 }
 
-/** The call of the least body of `api` with further `fields`. */
+/** The call of the plain body of `api` with further `fields`. */
 export const callOf = (api: ModelApi, fields: Readonly<Record<string, unknown>> = {}): ModelCall =>
-  callOfText(api, JSON.stringify({ ...leastBody[api], ...fields }));
+  callOfText(api, JSON.stringify({ ...plainBody[api], ...fields }));

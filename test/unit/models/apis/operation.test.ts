@@ -1,7 +1,10 @@
 import { errorApiOf, operationOf } from '../../../../src/models/apis/operation.ts';
 
 const generate = (api: string, pathModel?: string, isStream?: boolean) => ({
-  ...{ kind: 'generate', api, pathModel, isStream },
+  kind: 'generate',
+  api,
+  pathModel,
+  isStream,
 });
 const uncounted = (api: string) => ({ kind: 'uncounted', api });
 

@@ -23,12 +23,10 @@ describe('a refusal', () => {
       'openai-chat',
       {
         error: {
-          ...{
-            message: 'a "b"',
-            type: 'insufficient_quota',
-            code: 'budget_exhausted',
-            param: null,
-          },
+          message: 'a "b"',
+          type: 'insufficient_quota',
+          code: 'budget_exhausted',
+          param: null,
         },
       },
     ],
@@ -36,12 +34,10 @@ describe('a refusal', () => {
       'openai-responses',
       {
         error: {
-          ...{
-            message: 'a "b"',
-            type: 'insufficient_quota',
-            code: 'budget_exhausted',
-            param: null,
-          },
+          message: 'a "b"',
+          type: 'insufficient_quota',
+          code: 'budget_exhausted',
+          param: null,
         },
       },
     ],

@@ -36,6 +36,11 @@ describe('the usage of an answer', () => {
       { ...plain, inputTokens: 130, cachedInputTokens: 100, cacheWriteTokens: 20 },
     ],
     [
+      'anthropic-messages',
+      { cache_creation_input_tokens: 20, cache_creation: { ephemeral_1h_input_tokens: 15 } },
+      { ...plain, inputTokens: 30, cacheWriteTokens: 20, hourCacheWriteTokens: 15 },
+    ],
+    [
       'gemini',
       { cachedContentTokenCount: 9, toolUsePromptTokenCount: 7, thoughtsTokenCount: 6 },
       { ...plain, inputTokens: 17, cachedInputTokens: 9, outputTokens: 11 },
@@ -82,6 +87,13 @@ describe('the usage of an answer', () => {
     expect(
       usageIn('openai-chat', { ...valid['openai-chat'], prompt_tokens_details: details }),
     ).toBeUndefined();
+  });
+
+  it('counts as absent where more is cached for an hour than at all', () => {
+    const hour = { cache_creation: { ephemeral_1h_input_tokens: 1 } };
+    expect(usageIn('anthropic-messages', { ...valid['anthropic-messages'], ...hour })).toBe(
+      undefined,
+    );
   });
 
   it.each([undefined, null, 7, '7', [], [plain]])('is not in %j', (value) => {
