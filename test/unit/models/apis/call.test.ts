@@ -91,6 +91,11 @@ describe('a body that two parsers may read differently', () => {
       'openai-responses',
       '{"model":"a","input":[{"role":"user","content":"a","x":[{"n":1,"n":2}]}]}',
     ],
+    [
+      '"n" occurs twice',
+      'openai-chat',
+      String.raw`{"model":"a","messages":[],"x":"\\\"","y":"\\\\","n":1,"n":2}`,
+    ],
     ['"max_tokens" occurs twice', 'anthropic-messages', '{"max_tokens":1,"max_tokens":2}'],
     [
       '"maxOutputTokens" occurs twice in one object, as "max_output_tokens" too',
