@@ -190,9 +190,9 @@ describe('a body that is wrong', () => {
     ['at most 256 levels', 'openai-chat', `{"x":${'['.repeat(256)}`],
     ['at most 100000 fields and items', 'openai-chat', `{"x":[${'0,'.repeat(100_000)}0]}`],
     [
-      'at most 1000 are allowed',
+      'at most 10000 fields',
       'openai-chat',
-      `{${Array.from({ length: 1_001 }, (_, index) => `"${String(index)}":0`).join()}}`,
+      `{${Array.from({ length: 10_001 }, (_, index) => `"${String(index)}":0`).join()}}`,
     ],
   ])('is refused: %s', (message, api, text) => {
     expect(() => callOfText(api, text)).toThrow(message);
