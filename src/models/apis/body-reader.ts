@@ -45,8 +45,6 @@ const gemini = [
   ...['inlineData', 'mimeType', 'executableCode', 'codeExecutionResult', 'mediaResolution'],
   ...['partMetadata', 'speechConfig', 'imageConfig'],
 ] as const;
-/** Maximum fields of an object that a call is read from. */
-const maxFields = 1_000;
 /** The fields of an object, by names of which the reader has refused all other spellings. */
 export type Fields = Readonly<Partial<Record<(typeof common | typeof gemini)[number], unknown>>>;
 
@@ -81,12 +79,7 @@ export class BodyReader {
   fieldsOf(value: unknown): Fields | undefined {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
-    const entries = Object.entries(value);
-    if (entries.length > maxFields)
-      throw new BadCallError(
-        `An object of the body has ${String(entries.length)} fields; at most ${String(maxFields)} are allowed.`,
-      );
-    for (const [spelled, each] of entries) {
+    for (const [spelled, each] of Object.entries(value)) {
       const name = this.#names.get(spelled);
       if (name === undefined) {
         const expected = this.#folded.get(this.#isGemini ? foldGemini(spelled) : fold(spelled));

@@ -4,6 +4,8 @@ import { BadCallError } from './model-api.ts';
 const maxDepth = 256;
 /** Maximum fields and items of a body. JSON.parse needs a second for some million of them. */
 const maxValues = 100_000;
+/** Maximum fields of one object, because tables of more names take most of the time. */
+const maxNames = 10_000;
 /** Objects with more names than this search a repeated one in a Set. */
 const manyNames = 16;
 
@@ -31,6 +33,8 @@ function isRepeated(names: Names, name: string): boolean {
   if (names.many !== undefined) {
     if (names.many.has(name)) return true;
     names.many.add(name);
+    if (names.many.size > maxNames)
+      throw new BadCallError(`An object must have at most ${String(maxNames)} fields.`);
     return false;
   }
   if (names.few.includes(name)) return true;

@@ -35,11 +35,11 @@ export interface ModelCall {
   readonly answers: number;
   /**
    * Whether the length of the body in bytes, with `images`, bounds the input tokens. Otherwise the
-   * call refers to other content outside of its body, or contains a document, audio or video, and only
-   * the context window of the model bounds its input.
+   * call refers to other content outside of its body, or contains a document, audio or video, and
+   * only the context window of the model bounds its input.
    */
   readonly isSelfContained: boolean;
-  /** Number of images, in the body or by URL or id; their tokens do not depend on their bytes. */
+  /** Number of images in the body, by URL or by id. Their tokens do not depend on their bytes. */
   readonly images: number;
   /** Whether the provider runs tools or bills more than text tokens: then tokens bound no cost. */
   readonly runsAtProvider: boolean;

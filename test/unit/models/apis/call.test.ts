@@ -91,6 +91,11 @@ describe('a body that two parsers may read differently', () => {
       'openai-responses',
       '{"model":"a","input":[{"role":"user","content":"a","x":[{"n":1,"n":2}]}]}',
     ],
+    [
+      '"n" occurs twice',
+      'openai-chat',
+      String.raw`{"model":"a","messages":[],"x":"\\\"","y":"\\\\","n":1,"n":2}`,
+    ],
     ['"max_tokens" occurs twice', 'anthropic-messages', '{"max_tokens":1,"max_tokens":2}'],
     [
       '"maxOutputTokens" occurs twice in one object, as "max_output_tokens" too',
@@ -185,9 +190,9 @@ describe('a body that is wrong', () => {
     ['at most 256 levels', 'openai-chat', `{"x":${'['.repeat(256)}`],
     ['at most 100000 fields and items', 'openai-chat', `{"x":[${'0,'.repeat(100_000)}0]}`],
     [
-      'at most 1000 are allowed',
+      'at most 10000 fields',
       'openai-chat',
-      `{${Array.from({ length: 1_001 }, (_, index) => `"${String(index)}":0`).join()}}`,
+      `{${Array.from({ length: 10_001 }, (_, index) => `"${String(index)}":0`).join()}}`,
     ],
   ])('is refused: %s', (message, api, text) => {
     expect(() => callOfText(api, text)).toThrow(message);
