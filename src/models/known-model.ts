@@ -53,7 +53,7 @@ function modelOf(name: string, provider: Provider): KnownModel | undefined {
   const model = calcPrice({}, name, { provider })?.model;
   const isNamed =
     model !== undefined && (isNamedBy(model.match, name) || isNamedBy(model.match, dashed(name)));
-  return isNamed ? { name, provider, model } : undefined;
+  return isNamed ? { provider, model } : undefined;
 }
 
 function providerOf(name: string): Provider | undefined {

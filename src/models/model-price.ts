@@ -189,35 +189,33 @@ const isWhole = (prices: Prices): boolean =>
         ).every((each) => each > 0)),
   );
 
-/** A provider with one model, at the library's prices. */
 export interface KnownModel {
-  readonly name: string;
   readonly provider: Provider;
   readonly model: Provider['models'][number];
 }
 
 /** Price of a model of the library; undefined if the library does not know what all tokens cost. */
-export function libraryPriceOf({ name, provider, model }: KnownModel): ModelPrice | undefined {
+export function libraryPriceOf({ provider, model }: KnownModel): ModelPrice | undefined {
   const { prices } = model;
   const all = Array.isArray(prices) ? prices.map((each) => each.prices) : [prices];
   if (!all.every(isWhole)) return undefined;
-  // The library selects among prices by date and time of day; with one model it need not search.
-  const alone = { ...provider, models: [model] };
-  const [first = {}] = all;
-  const pricesAt = (atMs: number): Prices =>
-    Array.isArray(prices)
-      ? (calcPrice({}, name, { provider: alone, timestamp: new Date(atMs) })?.model_price ?? first)
-      : prices;
-  const beginnings = all.flatMap(beginningsOfTiers);
+  // The library selects among prices by date and time of day. With one model it need not search.
+  const alone = { ...provider, models: [{ ...model, match: { equals: model.id } }] };
+  const pricesAt = (atMs: number): Prices => {
+    if (!Array.isArray(prices)) return prices;
+    const found = calcPrice({}, model.id, { provider: alone, timestamp: new Date(atMs) });
+    if (found === null) throw new Error(`the library of prices does not find ${model.id}`);
+    return found.model_price;
+  };
   const window = model.context_window;
+  const isExceeded = all
+    .flatMap(beginningsOfTiers)
+    .some((start) => window !== undefined && start >= window);
   return modelPriceOf({
     pricesAt,
     isConstant: !Array.isArray(prices),
     doublesHour: /claude/i.test(model.id),
     // Claude Sonnet 4.5 takes 1,000,000 tokens by a header, and the library only knows 200,000.
-    contextWindow:
-      window !== undefined && beginnings.some((start) => start >= window)
-        ? Math.max(window, 1_000_000)
-        : window,
+    contextWindow: isExceeded ? Math.max(window ?? 0, 1_000_000) : window,
   });
 }

@@ -25,7 +25,7 @@ const dollar = 1_000_000_000;
 const library = await waitForUpdate();
 const models = (library ?? []).flatMap((provider) =>
   provider.models.map((model) => {
-    const price = libraryPriceOf({ name: model.id, provider, model });
+    const price = libraryPriceOf({ provider, model });
     return { provider, model, price, name: `${provider.id}/${model.id}` };
   }),
 );
@@ -115,7 +115,10 @@ it('the cost is that of the library, rounded up, for each model of text', () => 
             output_tokens: usage.outputTokens,
           },
           model.id,
-          { provider: { ...provider, models: [model] }, timestamp: new Date(atMs) },
+          {
+            provider: { ...provider, models: [{ ...model, match: { equals: model.id } }] },
+            timestamp: new Date(atMs),
+          },
         );
         if (expected === null) throw new Error(`the library does not find ${name}`);
         const nanos = expected.total_price * dollar;
@@ -256,7 +259,7 @@ describe('a model of the library has no price', () => {
     if (first === undefined) throw new Error('the library has no model');
     const { provider, model } = first;
     const priceWith = (prices: typeof model.prices) =>
-      libraryPriceOf({ name: model.id, provider, model: { ...model, prices } });
+      libraryPriceOf({ provider, model: { ...model, prices } });
     expect(priceWith({ input_mtok: 1, output_mtok: 1 })).toBeDefined();
     expect(priceWith({ input_mtok: 1, output_mtok: 0 })).toBeUndefined();
     expect(priceWith({ input_mtok: 1, output_mtok: 1, cache_read_mtok: 0 })).toBeUndefined();
