@@ -10,8 +10,8 @@ const floors = [
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['packages/agent-server'],
   [
-    ...['src/resources', 'src/status', 'src/quota', 'src/agent', 'src/archive'],
-    ...['src/observability', 'src/config'],
+    ...['src/resources', 'src/status', 'src/quota', 'src/agent', 'src/archive', 'src/budget'],
+    ...['src/models', 'src/observability', 'src/config'],
   ],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
   ['packages/outward'],

@@ -4,6 +4,7 @@ import { archiveMutants } from './archive-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import { handoverMutants } from './handover-mutants.ts';
+import { modelMutants } from './model-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
@@ -19,6 +20,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   gatewayMutants,
   gitMutants,
   handoverMutants,
+  modelMutants,
   nodeMutants,
   ownerMutants,
   pageMutants,
