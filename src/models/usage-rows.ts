@@ -69,8 +69,15 @@ export function deltaOf(
   const isName = call.model !== '' && call.model.length <= maxNameLength;
   const model = isName ? call.model : other;
   return {
-    ...{ day, model, template, conversation, calls: 1 },
-    ...{ inputTokens, cachedInputTokens, outputTokens, nanos },
+    day,
+    model,
+    template,
+    conversation,
+    calls: 1,
+    inputTokens,
+    cachedInputTokens,
+    outputTokens,
+    nanos,
   };
 }
 

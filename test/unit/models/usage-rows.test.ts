@@ -104,8 +104,12 @@ it.each(['', 'x'.repeat(257)])('a model that a record cannot name is in `other`'
   const usage = { inputTokens: 3, cachedInputTokens: 2, cacheWriteTokens: 1, outputTokens: 4 };
   const call = { day: '2026-11-15', template: 't', conversation: 'c', nanos: 9 };
   expect(deltaOf({ ...call, model }, usage)).toEqual({
-    ...{ ...call, model: other, calls: 1 },
-    ...{ inputTokens: 3, cachedInputTokens: 2, outputTokens: 4 },
+    ...call,
+    model: other,
+    calls: 1,
+    inputTokens: 3,
+    cachedInputTokens: 2,
+    outputTokens: 4,
   });
 });
 
