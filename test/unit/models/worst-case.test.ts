@@ -72,7 +72,11 @@ describe('the output that a budget allows', () => {
   const price = new PriceBook().priceOf({ model: 'gpt-5', baseUrl: undefined });
   const worst = (bound: { readonly inputTokens: number; readonly outputTokens: number }): number =>
     price?.worst(
-      { maxInputTokens: bound.inputTokens, maxOutputTokens: bound.outputTokens, isTextOnly: true },
+      {
+        maxInputTokens: bound.inputTokens,
+        maxOutputTokens: bound.outputTokens,
+        isSelfContained: true,
+      },
       0,
     ) ?? Infinity;
   const aLimit = (limit: Partial<OutputLimit> = {}): OutputLimit => ({
