@@ -38,6 +38,13 @@ export default {
       from: { path: '^(src|packages)/', pathNot: '^src/web/' },
       to: { path: '^src/web/' },
     },
+    {
+      name: 'models-and-budgets-are-pure',
+      comment: 'Prices, usage and budgets are decisions without I/O, below the gateway.',
+      severity: 'error',
+      from: { path: '^src/(models|budget)/' },
+      to: { path: '^(src|packages)/', pathNot: '^(src/(models|budget|resources)|packages/base)/' },
+    },
   ],
   options: {
     doNotFollow: { path: 'node_modules/(?!@conversation-operator)' },

@@ -21,8 +21,8 @@ const amountOf = (row: UsageRow, unit: ForecastBudget['unit']): number =>
 
 /**
  * Time at which the budget is used up at the pace of the last 7 days, or of the period if it has
- * been shorter. Undefined if it lasts until the end of the period, if nothing is spent, or in the first
- * hour of the period. Days that are in part within that time count in proportion.
+ * been shorter. Undefined if it lasts until the end of the period, if nothing is spent, or in the
+ * first hour of the period. Days that are in part within that time count in proportion.
  */
 export function exhaustionOf(
   rows: readonly UsageRow[],

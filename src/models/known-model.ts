@@ -1,7 +1,9 @@
 import { calcPrice, findProvider, type MatchLogic, type Provider } from '@pydantic/genai-prices';
 import type { KnownModel } from './model-price.ts';
 
-/** Names of providers in front of a model's name, as LiteLLM writes them, by those of the library. */
+/**
+ * Names of providers in front of a model's name, as LiteLLM writes them, by those of the library.
+ */
 const providerNames: ReadonlyMap<string, string> = new Map([
   ['bedrock', 'aws'],
   ['fireworks_ai', 'fireworks'],
@@ -53,7 +55,7 @@ function modelOf(name: string, provider: Provider): KnownModel | undefined {
   const model = calcPrice({}, name, { provider })?.model;
   const isNamed =
     model !== undefined && (isNamedBy(model.match, name) || isNamedBy(model.match, dashed(name)));
-  return isNamed ? { name, provider, model } : undefined;
+  return isNamed ? { provider, model } : undefined;
 }
 
 function providerOf(name: string): Provider | undefined {
@@ -64,9 +66,9 @@ function providerOf(name: string): Provider | undefined {
 }
 
 /**
- * The model of the library with this name. The provider is the one at the base URL. Where the library
- * does not know the URL, for example of a LiteLLM proxy, the provider is the one in front of the first
- * slash, or else the one that makes models of such names.
+ * The model of the library with this name. The provider is the one at the base URL. Where the
+ * library does not know the URL, for example of a LiteLLM proxy, the provider is the one in front
+ * of the first slash, or else the one that makes models of such names.
  *
  * A name counts as it is in the library's list, with a date, a version or `latest` behind it where
  * the list leaves that open, and with the provider or `models/` before it. Every other name is

@@ -2,21 +2,24 @@ import { calcPrice, type ModelPrice as Prices, type Provider } from '@pydantic/g
 import { maxAmount } from '../budget/money.ts';
 import type { TokenUsage } from './usage.ts';
 
-/** At most these tokens; `isTextOnly`: the body contains no image, audio, video or document. */
+/**
+ * At most these tokens. `isSelfContained`: the input contains no audio, video or document, as
+ * `ModelCall` says.
+ */
 export interface TokenBound {
   readonly maxInputTokens: number;
   readonly maxOutputTokens: number;
-  readonly isTextOnly?: boolean;
+  readonly isSelfContained?: boolean;
 }
 
 export interface ModelPrice {
   /** Tokens of input that the model takes at most, where they are known. */
   readonly contextWindow: number | undefined;
   /**
-   * Cost of a call in 1e-9 USD, rounded up. Input that may be other than text is charged at the
+   * Cost of a call in 1e-9 USD, rounded up. Input of which a part may be other than text is charged at the
    * highest price of its kinds, because usage does not say how much there was of each.
    */
-  cost(usage: TokenUsage, atMs: number, isTextOnly?: boolean): number;
+  cost(usage: TokenUsage, atMs: number, isSelfContained?: boolean): number;
   /**
    * At least the cost of every call that begins or ends within an hour after `atMs` and has at most
    * these tokens, whatever part of them is read from a cache or written to one.
@@ -89,10 +92,17 @@ const beginningsOfTiers = (prices: Prices): readonly number[] =>
  * Prices for a call with this many input tokens. A kind of tokens without a price of its own costs
  * as much as the kind that contains it.
  */
-function ratesOf(prices: Prices, inputTokens: number, isTextOnly: boolean, doublesHour: boolean) {
+function ratesOf(
+  prices: Prices,
+  inputTokens: number,
+  isSelfContained: boolean,
+  doublesHour: boolean,
+) {
   const at = (key: string) => priceAt(prices[key], inputTokens);
   const text = at('input_mtok') ?? 0;
-  const kinds = isTextOnly ? [] : media.filter((kind) => `input_${kind}_mtok` in prices);
+  const kinds = media.filter(
+    (kind) => (kind === 'image' || !isSelfContained) && `input_${kind}_mtok` in prices,
+  );
   const input = Math.max(text, ...kinds.map((kind) => at(`input_${kind}_mtok`) ?? 0));
   const cached = Math.max(
     at('cache_read_mtok') ?? input,
@@ -141,11 +151,11 @@ export function modelPriceOf(source: Source): ModelPrice {
   return {
     contextWindow,
 
-    cost(usage, atMs, isTextOnly = false) {
+    cost(usage, atMs, isSelfContained = false) {
       const { cachedInputTokens: cached, cacheWriteTokens: writes } = usage;
       const input = Math.max(usage.inputTokens, cached + writes);
       const hourWrites = Math.min(usage.hourCacheWriteTokens ?? writes, writes);
-      const rates = ratesOf(pricesAt(atMs), input, isTextOnly, doublesHour);
+      const rates = ratesOf(pricesAt(atMs), input, isSelfContained, doublesHour);
       const hourRate =
         usage.hourCacheWriteTokens === undefined
           ? Math.max(rates.write, rates.hourWrite)
@@ -159,11 +169,11 @@ export function modelPriceOf(source: Source): ModelPrice {
       ]);
     },
 
-    worst({ maxInputTokens, maxOutputTokens, isTextOnly = false }, atMs) {
+    worst({ maxInputTokens, maxOutputTokens, isSelfContained = false }, atMs) {
       const rates = (isConstant ? [atMs] : timesWithinHour(atMs)).flatMap((timeMs): Rates[] => {
         const prices = pricesAt(timeMs);
         return [0, ...beginningsOfTiers(prices).filter((start) => start < maxInputTokens)].map(
-          (start) => ratesOf(prices, start + 1, isTextOnly, doublesHour),
+          (start) => ratesOf(prices, start + 1, isSelfContained, doublesHour),
         );
       });
       const max = (of: (rates: Rates) => number) => Math.max(...rates.map(of));
@@ -189,35 +199,33 @@ const isWhole = (prices: Prices): boolean =>
         ).every((each) => each > 0)),
   );
 
-/** A provider with one model, at the library's prices. */
 export interface KnownModel {
-  readonly name: string;
   readonly provider: Provider;
   readonly model: Provider['models'][number];
 }
 
 /** Price of a model of the library; undefined if the library does not know what all tokens cost. */
-export function libraryPriceOf({ name, provider, model }: KnownModel): ModelPrice | undefined {
+export function libraryPriceOf({ provider, model }: KnownModel): ModelPrice | undefined {
   const { prices } = model;
   const all = Array.isArray(prices) ? prices.map((each) => each.prices) : [prices];
   if (!all.every(isWhole)) return undefined;
-  // The library selects among prices by date and time of day; with one model it need not search.
-  const alone = { ...provider, models: [model] };
-  const [first = {}] = all;
-  const pricesAt = (atMs: number): Prices =>
-    Array.isArray(prices)
-      ? (calcPrice({}, name, { provider: alone, timestamp: new Date(atMs) })?.model_price ?? first)
-      : prices;
-  const beginnings = all.flatMap(beginningsOfTiers);
+  // The library selects among prices by date and time of day. With one model it need not search.
+  const alone = { ...provider, models: [{ ...model, match: { equals: model.id } }] };
+  const pricesAt = (atMs: number): Prices => {
+    if (!Array.isArray(prices)) return prices;
+    const found = calcPrice({}, model.id, { provider: alone, timestamp: new Date(atMs) });
+    if (found === null) throw new Error(`the library of prices does not find ${model.id}`);
+    return found.model_price;
+  };
   const window = model.context_window;
+  const isExceeded = all
+    .flatMap(beginningsOfTiers)
+    .some((start) => window !== undefined && start >= window);
   return modelPriceOf({
     pricesAt,
     isConstant: !Array.isArray(prices),
     doublesHour: /claude/i.test(model.id),
     // Claude Sonnet 4.5 takes 1,000,000 tokens by a header, and the library only knows 200,000.
-    contextWindow:
-      window !== undefined && beginnings.some((start) => start >= window)
-        ? Math.max(window, 1_000_000)
-        : window,
+    contextWindow: isExceeded ? Math.max(window ?? 0, 1_000_000) : window,
   });
 }

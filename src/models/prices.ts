@@ -31,8 +31,8 @@ const maxKnownNames = 1000;
 const maxNameLength = 256;
 
 /**
- * Prices of models: those of the template, then those of the installation, then those of the library
- * (`knownModelOf` says which names count).
+ * Prices of models: those of the template, then those of the installation, then those of the
+ * library (`knownModelOf` says which names count).
  */
 export class PriceBook {
   readonly #installation: readonly PriceOverride[];

@@ -48,8 +48,8 @@ const byCode = (first: string, second: string): number =>
 /**
  * Sums of the records of one scope: records of a namespace contain those of its owners again.
  *
- * A record has the sums of a conversation for its whole month. By conversation, each month that has a
- * day within the question counts as a whole.
+ * A record has the sums of a conversation for its whole month. By conversation, each month that has
+ * a day within the question counts as a whole.
  */
 export function groupUsage(records: readonly RecordSums[], question: UsageQuestion): UsageAnswer {
   const { from = '', to = '9999-12-31', groupBy } = question;
@@ -89,7 +89,7 @@ const columns = [
 
 function cellOf(value: string | number): string {
   const text = String(value);
-  // A spreadsheet runs a cell that begins like this as a formula; a quote mark before it prevents that.
+  // A spreadsheet runs a cell that begins like this as a formula, unless a quote mark precedes it.
   const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

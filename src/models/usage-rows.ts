@@ -54,13 +54,13 @@ export const maxModelsOfConversation = 20;
 /** Model, template or conversation of which the sums have no place of their own. */
 export const other = 'other';
 /**
- * Maximum bytes of the sums as JSON. The API server refuses objects of 1.5 MiB, of which budgets and
- * the managed fields take their part.
+ * Maximum bytes of the sums as JSON. The API server refuses objects of 1.5 MiB, of which budgets
+ * and the managed fields take their part.
  */
 export const maxSumsBytes = 600_000;
 const maxNameLength = 256;
 
-/** What one call adds. A model whose name is longer than a record takes is in `other`. */
+/** The delta of one call. A model whose name is longer than a record takes is in `other`. */
 export function deltaOf(
   call: Pick<UsageDelta, 'day' | 'model' | 'template' | 'conversation' | 'nanos'>,
   { inputTokens, cachedInputTokens, outputTokens }: TokenUsage,
@@ -69,12 +69,19 @@ export function deltaOf(
   const isName = call.model !== '' && call.model.length <= maxNameLength;
   const model = isName ? call.model : other;
   return {
-    ...{ day, model, template, conversation, calls: 1 },
-    ...{ inputTokens, cachedInputTokens, outputTokens, nanos },
+    day,
+    model,
+    template,
+    conversation,
+    calls: 1,
+    inputTokens,
+    cachedInputTokens,
+    outputTokens,
+    nanos,
   };
 }
 
-/** The same sums in as few deltas as possible: what a replica collects between two writes. */
+/** The same sums in as few deltas as possible. A replica merges its deltas before each write. */
 export function mergedDeltas(deltas: readonly UsageDelta[]): readonly UsageDelta[] {
   const merged = new Map<string, UsageDelta>();
   for (const delta of deltas) {
@@ -182,36 +189,52 @@ function addToConversation(
   });
 }
 
-/** Adds the conversations that were used longest ago to the one that stands for them. */
-function foldConversations(conversations: Map<string, ConversationRow>, count: number): void {
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+const byCode = (first: string, second: string): number =>
+  first === second ? 0 : first < second ? -1 : 1;
+
+/**
+ * Adds the conversations that were used longest ago to the one that stands for them: at least
+ * `minCount`, and at least `minBytes` of them.
+ */
+function foldConversations(
+  conversations: Map<string, ConversationRow>,
+  minCount: number,
+  minBytes: number,
+): void {
   const oldest = [...conversations.values()]
     .filter(({ name }) => name !== other)
-    .sort((a, b) =>
-      a.lastDay === b.lastDay ? (a.name < b.name ? -1 : 1) : a.lastDay < b.lastDay ? -1 : 1,
-    )
-    .slice(0, count);
-  for (const { name, lastDay, models } of oldest) {
-    conversations.delete(name);
-    addToConversation(conversations, other, lastDay, models);
+    .sort((a, b) => byCode(a.lastDay, b.lastDay) || byCode(a.name, b.name));
+  let bytes = 0;
+  for (const [index, row] of oldest.entries()) {
+    if (index >= minCount && bytes >= minBytes) return;
+    bytes += bytesOf(row);
+    conversations.delete(row.name);
+    addToConversation(conversations, other, row.lastDay, row.models);
   }
 }
 
-/** Adds the rows of the earliest day that has several to the one of that day. Says whether it did. */
-function foldRows(rows: Map<string, UsageRow>): boolean {
-  const days = Map.groupBy(rows.values(), ({ day }) => day);
-  const [earliest] = [...days]
+/**
+ * Adds the rows of the earliest days that have several to one for each day, until `minBytes` are
+ * gone. Returns whether there was one.
+ */
+function foldRows(rows: Map<string, UsageRow>, minBytes: number): boolean {
+  const days = [...Map.groupBy(rows.values(), ({ day }) => day)]
     .filter(([, { length }]) => length > 1)
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-  if (earliest === undefined) return false;
-  const [day, ofDay] = earliest;
-  for (const row of ofDay) rows.delete(textOf(row));
-  addToRow(rows, { day, model: other, template: other }, totalOf(ofDay));
-  return true;
+    .sort(([first], [second]) => byCode(first, second));
+  let bytes = 0;
+  for (const [day, ofDay] of days) {
+    if (bytes >= minBytes) break;
+    bytes += bytesOf(ofDay);
+    for (const row of ofDay) rows.delete(textOf(row));
+    addToRow(rows, { day, model: other, template: other }, totalOf(ofDay));
+  }
+  return days.length > 0;
 }
 
 /**
- * The sums with these deltas. No field of what stays falls, and nothing is lost: what has no room is
- * added to `other`. The lists stay within their lengths, and the whole within `maxSumsBytes`.
+ * The sums with these deltas. No field of what stays falls, and nothing is lost: calls without room
+ * are added to `other`. The lists stay within their lengths, and the whole within `maxSumsBytes`.
  */
 export function withDeltas(sums: UsageSums, deltas: readonly UsageDelta[]): UsageSums {
   const rows = new Map((sums.rows ?? []).map((row) => [textOf(row), row]));
@@ -226,15 +249,19 @@ export function withDeltas(sums: UsageSums, deltas: readonly UsageDelta[]): Usag
   // One place is for `other`.
   const most = maxConversations - (conversations.has(other) ? 0 : 1);
   if (conversations.size > maxConversations)
-    foldConversations(conversations, conversations.size - most);
+    foldConversations(conversations, conversations.size - most, 0);
   const result = (): UsageSums => ({
     totals: addedCounters(sums.totals ?? none, totalOf(deltas.map(countersOf))),
     rows: [...rows.values()],
     conversations: [...conversations.values()],
   });
-  while (Buffer.byteLength(JSON.stringify(result())) > maxSumsBytes) {
-    if (conversations.size > 2) foldConversations(conversations, Math.ceil(conversations.size / 8));
-    else if (!foldRows(rows)) break;
+  for (;;) {
+    const bytes = bytesOf(result());
+    if (bytes <= maxSumsBytes) break;
+    // A tenth more than is needed, so that the next writes find room.
+    const excess = bytes - 0.9 * maxSumsBytes;
+    if (conversations.size > 2) foldConversations(conversations, 1, excess);
+    else if (!foldRows(rows, excess)) break;
   }
   return result();
 }

@@ -31,18 +31,18 @@ export interface WorstCase {
 
 /**
  * Tokens that providers add to what the body says: Anthropic's prompt for the use of tools (up to
- * 804), and its instructions for the tools that it defines itself and the agent runs (bash 325, text
- * editor 700, computer use 1,200, memory), each of which a request names once in few bytes. The few
- * tokens around each message are fewer than the bytes of its JSON.
+ * 804), and its instructions for the tools that it defines itself and the agent runs (bash 325,
+ * text editor 700, computer use 1,200, memory), each of which a request names once in few bytes.
+ * The few tokens around each message are fewer than the bytes of its JSON.
  */
 const addedTokens = 4096;
 /** Lists of models round the windows: 1,000,000 stands for 1,047,576 or 1,050,000. */
 const windowMargin = 1.05;
 /**
- * The least output that a request may be lowered to; OpenAI's Responses refuses fewer. With so few a
- * model may only have begun to think: a caller may ask for more.
+ * The least output that a request may be lowered to; OpenAI's Responses refuses fewer. With so few
+ * a model may only have begun to think: a caller may ask for more.
  */
-export const leastOutputTokens = 16;
+export const minOutputTokens = 16;
 
 /**
  * Upper bound of the tokens of a call, or undefined if nothing bounds its input.
@@ -56,7 +56,7 @@ export function worstCaseOf(options: WorstCaseOptions): WorstCase | undefined {
   const { call, bodyBytes, tokensPerImage, contextWindow, maxOutputDefault } = options;
   const text = call.isSelfContained ? bodyBytes : Infinity;
   const window = contextWindow === undefined ? Infinity : Math.ceil(contextWindow * windowMargin);
-  // The window does not bound images: gpt-4o-mini charges more tokens for them than they take of it.
+  // The window does not bound images: gpt-4o-mini charges more tokens for them than it reads.
   const inputTokens = Math.min(text, window) + addedTokens + call.images * tokensPerImage;
   if (!Number.isFinite(inputTokens)) return undefined;
   const outputTokens = (call.maxOutputTokens ?? maxOutputDefault) * call.answers;
@@ -70,7 +70,7 @@ export interface OutputLimit {
   readonly wanted: number;
   /** The least tokens of one answer that are of use; a request that asks for fewer gets them. */
   readonly least?: number;
-  /** What is left of the budgets in 1e-9 USD and in tokens; undefined: no budget in this unit. */
+  /** Rest of the budgets in 1e-9 USD and in tokens; undefined: no budget in this unit. */
   readonly nanos: number | undefined;
   readonly tokens: number | undefined;
   /** Upper bound of the cost, which grows with the output; undefined if no budget is in money. */
@@ -78,8 +78,8 @@ export interface OutputLimit {
 }
 
 /**
- * The highest `maxOutputTokens`, up to the wanted one, with which the worst case of the call is within
- * what is left; undefined if not even the least useful one is.
+ * The highest `maxOutputTokens`, up to the wanted one, with which the worst case of the call is
+ * within what is left; undefined if not even the least useful one is.
  */
 export function maxOutputWithin(limit: OutputLimit): number | undefined {
   const { inputTokens, answers, wanted, nanos = Infinity, tokens = Infinity, worst } = limit;
@@ -88,7 +88,7 @@ export function maxOutputWithin(limit: OutputLimit): number | undefined {
     return inputTokens + bound.outputTokens <= tokens && (worst?.(bound) ?? 0) <= nanos;
   };
   if (fits(wanted)) return wanted;
-  let low = Math.min(limit.least ?? leastOutputTokens, wanted);
+  let low = Math.min(limit.least ?? minOutputTokens, wanted);
   if (!fits(low)) return undefined;
   let high = wanted;
   while (high - low > 1) {

@@ -6,6 +6,7 @@ import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import { handoverMutants } from './handover-mutants.ts';
 import { modelApiMutants } from './model-api-mutants.ts';
+import { modelMutants } from './model-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
@@ -23,6 +24,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   gitMutants,
   handoverMutants,
   modelApiMutants,
+  modelMutants,
   nodeMutants,
   ownerMutants,
   pageMutants,

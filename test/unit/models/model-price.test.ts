@@ -25,7 +25,7 @@ const dollar = 1_000_000_000;
 const library = await waitForUpdate();
 const models = (library ?? []).flatMap((provider) =>
   provider.models.map((model) => {
-    const price = libraryPriceOf({ name: model.id, provider, model });
+    const price = libraryPriceOf({ provider, model });
     return { provider, model, price, name: `${provider.id}/${model.id}` };
   }),
 );
@@ -80,9 +80,9 @@ it('the worst case is at least the cost of every call within it, for each model'
         fc.boolean(),
         someTime,
         fc.nat(60 * 60_000),
-        ({ bound, usage }, isTextOnly, atMs, laterMs) => {
-          const worst = price.worst({ ...bound, isTextOnly }, atMs);
-          const cost = price.cost(usage, atMs + laterMs, isTextOnly);
+        ({ bound, usage }, isSelfContained, atMs, laterMs) => {
+          const worst = price.worst({ ...bound, isSelfContained }, atMs);
+          const cost = price.cost(usage, atMs + laterMs, isSelfContained);
           if (cost > worst) throw new Error(`${name} costs ${String(cost)} > ${String(worst)}`);
         },
       ),
@@ -92,7 +92,7 @@ it('the worst case is at least the cost of every call within it, for each model'
 
 it('the worst case is at most twice the cost of a call without a cache, for each model', () => {
   for (const { name, price } of priced) {
-    const bound = { maxInputTokens: 1000, maxOutputTokens: 1000, isTextOnly: true };
+    const bound = { maxInputTokens: 1000, maxOutputTokens: 1000, isSelfContained: true };
     const plain = used({ inputTokens: 1000, outputTokens: 1000 });
     const ratio = price.worst(bound, nowMs) / price.cost(plain, nowMs, true);
     expect([name, ratio <= 2]).toEqual([name, true]);
@@ -115,7 +115,10 @@ it('the cost is that of the library, rounded up, for each model of text', () => 
             output_tokens: usage.outputTokens,
           },
           model.id,
-          { provider: { ...provider, models: [model] }, timestamp: new Date(atMs) },
+          {
+            provider: { ...provider, models: [{ ...model, match: { equals: model.id } }] },
+            timestamp: new Date(atMs),
+          },
         );
         if (expected === null) throw new Error(`the library does not find ${name}`);
         const nanos = expected.total_price * dollar;
@@ -203,6 +206,12 @@ describe('the cost of a call', () => {
     expect(price.cost(used({ inputTokens: million }), nowMs)).toBe(dollar);
   });
 
+  it('has the price of images where the model takes them at another than text', () => {
+    const price = priceOf('gpt-realtime');
+    expect(price.cost(used({ inputTokens: million }), nowMs, true)).toBe(5 * dollar);
+    expect(price.cost(used({ inputTokens: million }), nowMs)).toBe(32 * dollar);
+  });
+
   it('is bounded where a usage says more tokens than there are', () => {
     const price = priceOf('gpt-5');
     expect(price.cost(used({ outputTokens: 1e308 }), nowMs)).toBe(maxAmount);
@@ -216,7 +225,7 @@ describe('the cost of a call', () => {
 describe('the worst case of a call', () => {
   const worst = (model: string, maxInputTokens: number, time = '2026-11-15T12:00:00Z') =>
     priceOf(model).worst(
-      { maxInputTokens, maxOutputTokens: 0, isTextOnly: true },
+      { maxInputTokens, maxOutputTokens: 0, isSelfContained: true },
       Date.parse(time),
     );
 
@@ -256,7 +265,7 @@ describe('a model of the library has no price', () => {
     if (first === undefined) throw new Error('the library has no model');
     const { provider, model } = first;
     const priceWith = (prices: typeof model.prices) =>
-      libraryPriceOf({ name: model.id, provider, model: { ...model, prices } });
+      libraryPriceOf({ provider, model: { ...model, prices } });
     expect(priceWith({ input_mtok: 1, output_mtok: 1 })).toBeDefined();
     expect(priceWith({ input_mtok: 1, output_mtok: 0 })).toBeUndefined();
     expect(priceWith({ input_mtok: 1, output_mtok: 1, cache_read_mtok: 0 })).toBeUndefined();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { PriceBook } from '../../../src/models/prices.ts';
 import {
-  leastOutputTokens,
+  minOutputTokens,
   maxOutputWithin,
   worstCaseOf,
   type OutputLimit,
@@ -72,7 +72,11 @@ describe('the output that a budget allows', () => {
   const price = new PriceBook().priceOf({ model: 'gpt-5', baseUrl: undefined });
   const worst = (bound: { readonly inputTokens: number; readonly outputTokens: number }): number =>
     price?.worst(
-      { maxInputTokens: bound.inputTokens, maxOutputTokens: bound.outputTokens, isTextOnly: true },
+      {
+        maxInputTokens: bound.inputTokens,
+        maxOutputTokens: bound.outputTokens,
+        isSelfContained: true,
+      },
       0,
     ) ?? Infinity;
   const aLimit = (limit: Partial<OutputLimit> = {}): OutputLimit => ({
@@ -93,8 +97,8 @@ describe('the output that a budget allows', () => {
     ['is lowered by the number of answers', { nanos: 41_250_000, answers: 4 }, 1000],
     ['is lowered to the tokens that are left', { tokens: 1500 }, 500],
     ['is lowered to the smaller of both', { tokens: 1500, nanos: 2_250_000 }, 100],
-    ['is the least that is of use', { tokens: 1000 + leastOutputTokens }, leastOutputTokens],
-    ['is nothing below that', { tokens: 1000 + leastOutputTokens - 1 }, undefined],
+    ['is the least that is of use', { tokens: 1000 + minOutputTokens }, minOutputTokens],
+    ['is nothing below that', { tokens: 1000 + minOutputTokens - 1 }, undefined],
     ['is a smaller wanted one', { tokens: 1001, wanted: 1 }, 1],
     ['is nothing where the input alone is too much', { nanos: 1_249_999 }, undefined],
     ['is nothing below another least', { tokens: 1500, least: 501 }, undefined],
@@ -118,7 +122,7 @@ describe('the output that a budget allows', () => {
             inputTokens + perAnswer * answers <= tokens &&
             worst({ inputTokens, outputTokens: perAnswer * answers }) <= nanos;
           const found = maxOutputWithin(aLimit({ inputTokens, answers, wanted, nanos, tokens }));
-          const least = Math.min(wanted, leastOutputTokens);
+          const least = Math.min(wanted, minOutputTokens);
           expect(fits(found ?? least)).toBe(found !== undefined);
           if (found !== undefined && found < wanted) expect(fits(found + 1)).toBe(false);
         },
