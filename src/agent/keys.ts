@@ -9,7 +9,7 @@ import {
 import { uuidOfBytes } from '../resources/ids.ts';
 
 type Purpose =
-  'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools' | 'secrets';
+  'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools' | 'secrets' | 'models';
 
 export interface RepositoryAddress {
   readonly provider: string;
@@ -263,6 +263,22 @@ export class SandboxKeys {
   /** Whether the candidate is a `secretsToken` under any master key. Compares in constant time. */
   acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
+  }
+
+  /**
+   * Constant token with which the agent of one conversation uses its model through the gateway, in
+   * place of the model's API key. Throws for an unknown `keyId`, and for an empty id.
+   */
+  modelsToken(sandboxUid: string, conversationId: string, keyId = this.currentKeyId): string {
+    if (conversationId === '') throw new Error('the id of a conversation is needed');
+    return createHmac('sha256', this.#derive(sandboxUid, 'models', keyId))
+      .update(conversationId)
+      .digest('base64url');
+  }
+
+  /** Whether the candidate is a `modelsToken` under any master key. Compares in constant time. */
+  acceptsModelsToken(sandboxUid: string, conversationId: string, candidate: string): boolean {
+    return this.#isAny(candidate, (keyId) => this.modelsToken(sandboxUid, conversationId, keyId));
   }
 
   #remember<T>(keys: Map<string, Map<string, T>>, first: string, second: string, value: T): void {

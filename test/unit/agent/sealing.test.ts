@@ -123,6 +123,21 @@ describe('the secrets token', () => {
   });
 });
 
+describe('the models token', () => {
+  const keys = new SandboxKeys([newKey, oldKey]);
+  it('is good for its sandbox and conversation under every master key, and for no other', () => {
+    const token = new SandboxKeys([oldKey]).modelsToken('one', 'c1');
+    expect(keys.acceptsModelsToken('one', 'c1', token)).toBe(true);
+    expect(keys.acceptsModelsToken('one', 'c1', keys.modelsToken('one', 'c1'))).toBe(true);
+    expect(keys.acceptsModelsToken('one', 'c2', token)).toBe(false);
+    expect(keys.acceptsModelsToken('other', 'c1', token)).toBe(false);
+    expect(new SandboxKeys([newKey]).acceptsModelsToken('one', 'c1', token)).toBe(false);
+    expect(keys.acceptsModelsToken('one', 'c1', '')).toBe(false);
+    expect(keys.acceptsSecretsToken('one', token)).toBe(false);
+    expect(() => keys.modelsToken('one', '')).toThrow('id of a conversation');
+  });
+});
+
 describe('the MACs of the secrets of a start', () => {
   it('begin with that of the current master key, and keep those of earlier ones', () => {
     const [old] = new SandboxKeys([oldKey]).startSecretsMacs('text');
