@@ -11,7 +11,7 @@ const floors = [
   ['packages/agent-server'],
   [
     ...['src/resources', 'src/status', 'src/quota', 'src/agent', 'src/archive'],
-    ...['src/observability', 'src/config'],
+    ...['src/observability', 'src/config', 'src/models'],
   ],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
   ['packages/outward'],

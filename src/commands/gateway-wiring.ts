@@ -17,6 +17,7 @@ import type { Caches } from '../gateway/lookup/cache.ts';
 import { PullRequestStates } from '../gateway/pull-requests/pull-request-states.ts';
 import { PullRequests } from '../gateway/pull-requests/pull-requests.ts';
 import type { OutwardRuntime } from './outward.ts';
+import type { AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import { auditTo, type Audit } from '../observability/audit.ts';
 import { auditFile, checkAuditFile } from '../observability/audit-file.ts';
@@ -219,6 +220,8 @@ interface AgentSideOptions {
   readonly maxConnectionsPerAddress?: number;
   readonly notify: WebhooksOptions['notify'];
   readonly credentials: GitCredentials;
+  /** API keys of models, which the relay for models adds to the requests of agents. */
+  readonly modelCredentials: AgentCredentials;
   readonly keys: SandboxKeys;
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'ownerSettings'>;
   readonly client: KubeClient;

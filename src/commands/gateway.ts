@@ -5,6 +5,7 @@ import { NotificationSender } from '../gateway/callback-server/notification-send
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
 import { openArchive } from './archive.ts';
+import { mountedAgentCredentials } from './credential-files.ts';
 import {
   serveAgentSide,
   auditOf,
@@ -36,6 +37,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   const ofService = serviceCaches({ client, namespace, ...runtime });
   startReflectors([...Object.values(caches), ...Object.values(ofService)], stack);
   const credentials = gitCredentials(config, runtime, stack);
+  const modelCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
   const audit = auditOf(config, runtime);
   const forPullRequests = { client, credentials, caches, audit };
   const pullRequests = pullRequestService(config, forPullRequests, runtime, stack);
@@ -84,6 +86,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
     const options = {
       client,
       credentials,
+      modelCredentials,
       keys,
       caches,
       namespace,

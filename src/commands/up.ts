@@ -215,6 +215,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     {
       client,
       credentials,
+      modelCredentials: agentCredentials,
       keys,
       namespace,
       host: loopback,

@@ -136,6 +136,12 @@ export const shared = {
 /** Maximum time of the clone of a repository, and of its transfer through the gateway. */
 export const cloneTimeout = { CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600) };
 
+/** Settings of the gateway, which relays requests to models, and of the operator. */
+export const modelCredentials = {
+  /** Folder of API keys for models in files NAME (all owners) or NAME.OWNER. Default: none. */
+  AGENT_CREDENTIALS_DIR: z.string().optional(),
+};
+
 /** Settings of every process that runs controllers. */
 export const operating = {
   ...cloneTimeout,
@@ -145,8 +151,7 @@ export const operating = {
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
-  /** Folder of API keys for models in files NAME (all owners) or NAME.OWNER. Default: none. */
-  AGENT_CREDENTIALS_DIR: z.string().optional(),
+  ...modelCredentials,
 };
 
 /** Settings whose values no error repeats: keys, and URLs that may contain a key. */

@@ -9,6 +9,7 @@ import {
   httpUrl,
   jsonText,
   listOf,
+  modelCredentials,
   numberFrom,
   seconds,
   urlsByProvider,
@@ -102,6 +103,12 @@ export const serving = {
    */
   GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
   ...githubApp,
+  ...modelCredentials,
+  /**
+   * Prices of models, before the gateway's own list: a JSON or YAML list of entries as in
+   * `spec.models.prices` of a template, of which the first that matches applies. Default: none.
+   */
+  MODELS_PRICES: modelPriceList,
   /** Whether the official web UI is served, if the build has it. */
   UI: flag(true),
   /** Origins whose pages may use the service from a browser. `*` allows all. Default: none. */

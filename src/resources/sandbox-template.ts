@@ -10,6 +10,7 @@ import {
 } from './agent-settings.ts';
 import { acpSettingsSchema } from './acp-settings.ts';
 import { gitSettingsSchema } from './git-settings.ts';
+import { modelSettingsSchema } from './model-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import {
   column,
@@ -132,7 +133,7 @@ export const sandboxTemplateSpecSchema = z.object({
       ),
       credential: optional(
         credentialName(),
-        "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
+        'Name of the file in AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.',
       ),
       allowedModels: optional(
         modelPatterns(),
@@ -153,6 +154,10 @@ export const sandboxTemplateSpecSchema = z.object({
   git: optional(
     gitSettingsSchema,
     'What sandboxes may read from and push to git hosts through the gateway. Absent: the defaults of git.push.',
+  ),
+  models: optional(
+    modelSettingsSchema,
+    'Way of agents to their model through the gateway. Absent: the defaults of its fields.',
   ),
   storage: described(
     z.object({

@@ -82,7 +82,7 @@ interface ArchiveSecretsOptions {
 }
 
 interface ArchivedAgent {
-  readonly conversation: Pick<CachedConversation, 'spec'>;
+  readonly conversation: Pick<CachedConversation, 'metadata' | 'spec'>;
   readonly sandbox: Sandbox;
   readonly template: SandboxTemplate | undefined;
 }
@@ -109,6 +109,7 @@ export async function archiveSecrets(
     keys.gitToken(seed, keyId),
     keys.toolsToken(seed, keyId),
     keys.secretsToken(seed, keyId),
+    keys.modelsToken(seed, conversationIdOf(conversation), keyId),
     ...(apiKey === undefined ? [] : [apiKey]),
   ];
 }

@@ -94,7 +94,13 @@ export function createConversations(options: ConversationsOptions): Conversation
     logger,
     sealing: sealingUnder(keys),
   });
-  const configurations = new AgentConfigurations({ stores, credentials, ownerSettings });
+  const configurations = new AgentConfigurations({
+    stores,
+    credentials,
+    keys,
+    agentSide,
+    ownerSettings,
+  });
   const answers = new RecentAnswers(options);
   const start = new Start({
     client,

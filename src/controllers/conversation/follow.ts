@@ -102,8 +102,9 @@ export class Following {
         sandbox,
         id,
         endpoint: target.endpoint,
-        shown: (text, maxLength) => configurations.shown(text, stored, maxLength),
-        secrets: () => configurations.secretsOf(stored, signal),
+        shown: (text, maxLength) =>
+          configurations.shown(text, { conversation: stored, sandbox }, maxLength),
+        secrets: () => configurations.secretsOf(stored, sandbox, signal),
       };
     const why = 'the agent has lost the conversation';
     scope.status = {
@@ -130,7 +131,7 @@ export class Following {
   async #malformed(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
     const { clock, configurations, poller } = this.#options;
     if (!poller.recordMalformed(scope.stored.metadata)) return;
-    const why = await configurations.shown(error.message, scope.stored);
+    const why = await configurations.shown(error.message, { conversation: scope.stored, sandbox });
     scope.status = withRunUnknown(scope.status, { sandbox, why, now: isoTime(clock) });
   }
 }

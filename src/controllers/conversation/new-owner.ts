@@ -98,7 +98,7 @@ export class NewOwner {
     const { agent, ownerSettings, configurations, logger } = this.#options;
     const settings = await ownerSettings.of(stored, signal);
     const secrets = agentSecretsOf({ stored, sandbox }, settings, this.#options);
-    const llm = await configurations.llmWithKey(stored);
+    const llm = await configurations.llmWithKey(stored, sandbox);
     const calls = [
       ...(secrets.length === 0 ? [] : [agent.setSecrets(endpoint, id, secrets, { signal })]),
       ...(llm === undefined ? [] : [agent.useLlm(endpoint, id, llm, { signal })]),

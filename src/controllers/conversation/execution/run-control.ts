@@ -38,7 +38,9 @@ interface KeyRotationOptions {
 
 /**
  * Sends the current API key to a conversation whose model has rejected the previous key, so that
- * the next run uses the current key. The sent keys are in memory only; a new process sends the same
+ * the next run uses the current key. Where the gateway relays the model, the agent gets the relay's
+ * address and token instead, so that a key that the agent still has leaves the sandbox when it is
+ * revoked. The sent keys are in memory only; a new process sends the same
  * key again, which changes nothing.
  */
 export class KeyRotation {
@@ -57,7 +59,7 @@ export class KeyRotation {
   /** Throws `AgentError` when the agent could not be called; the next poll tries again. */
   async rotate(
     conversation: CachedConversation,
-    { state, endpoint }: Pick<PolledRun, 'state' | 'endpoint'>,
+    { state, endpoint, sandbox }: Pick<PolledRun, 'state' | 'endpoint' | 'sandbox'>,
     signal: AbortSignal,
   ): Promise<void> {
     const { agent, configurations } = this.#options;
@@ -66,10 +68,10 @@ export class KeyRotation {
     const { executionStatus, executionDetail } = conversation.status ?? {};
     if (executionStatus !== 'error' || executionDetail?.startsWith(authenticationError) !== true)
       return;
-    const llm = await configurations.llmWithKey(conversation);
+    const llm = await configurations.llmWithKey(conversation, sandbox);
     if (llm === undefined) return;
     // A client may have set another model, which has a key of its own.
-    if (state.llm?.model !== llm.model || state.llm.baseUrl !== llm.baseUrl) return;
+    if (state.llm === undefined || !configurations.isOwn(state.llm, conversation, sandbox)) return;
     const given = `${uid} ${createHash('sha256').update(llm.apiKey).digest('base64')}`;
     if (this.#given.get(key) === given) return;
     try {

@@ -54,7 +54,7 @@ export const chooseSandbox =
     const refusal = options.refusalOf?.(stored);
     if (refusal !== undefined) throw new StartFailure(refusal.code, refusal.message);
     // Throws for an invalid configuration before a sandbox is created.
-    await configurations.of(stored);
+    await configurations.check(stored);
     let chosen: Sandbox | undefined;
     let createError: CreateError | undefined;
     try {

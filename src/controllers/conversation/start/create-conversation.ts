@@ -49,7 +49,7 @@ export const createConversation =
     if (conversation === undefined) return { status, wait: { afterMs: retryMs } };
     const sandbox = currentSandbox(scope, options.stores.sandboxes);
     const agent = agentOf({ stored, status, sandbox }, options);
-    if (agent.endpoint === undefined) return { sandbox, ...agent };
+    if (agent.endpoint === undefined || sandbox === undefined) return { sandbox, ...agent };
     const settings = await options.ownerSettings.of(stored, signal);
     const git = agentGitOf({ stored, sandbox }, options);
     const part = {
@@ -59,12 +59,12 @@ export const createConversation =
       secrets: agentSecretsOf({ stored, sandbox }, settings, options),
     };
     const { created, status: state } = await create(
-      { conversation, endpoint: agent.endpoint, workingDir, ...part },
+      { conversation, sandbox, endpoint: agent.endpoint, workingDir, ...part },
       options,
       signal,
     );
     const now = isoTime(options.clock);
-    const agentEpoch = sandbox?.status?.agentEpoch ?? 0;
+    const agentEpoch = sandbox.status?.agentEpoch ?? 0;
     const started = withFirstMessage(agent.status, {
       message: stored.spec.initialMessage,
       state,
@@ -93,6 +93,7 @@ function currentSandbox(
 
 interface NewConversation {
   readonly conversation: Conversation;
+  readonly sandbox: Sandbox;
   readonly endpoint: AgentEndpoint;
   readonly workingDir: string;
   readonly notice: string | undefined;
@@ -104,7 +105,7 @@ const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined
   parts.filter((part) => part !== undefined).join('\n\n') || undefined;
 
 async function create(
-  { conversation, endpoint, workingDir, notice, mcpServers, secrets }: NewConversation,
+  { conversation, sandbox, endpoint, workingDir, notice, mcpServers, secrets }: NewConversation,
   { agent, configurations }: Pick<CreateConversationOptions, 'agent' | 'configurations'>,
   signal: AbortSignal,
 ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
@@ -118,7 +119,7 @@ async function create(
         uid: conversation.metadata.uid,
         workingDir,
         message: spec.initialMessage,
-        ...(await configurations.of(conversation)),
+        ...(await configurations.of(conversation, sandbox)),
         systemMessageSuffix: suffixOf(notice, spec.agent?.systemMessageSuffix),
         hookConfig,
         mcpServers,

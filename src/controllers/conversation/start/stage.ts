@@ -19,6 +19,7 @@ export const StartErrorCode = {
   setupFailed: 'SetupFailed',
   modelCredentialMissing: 'ModelCredentialMissing',
   modelNotConfigured: 'ModelNotConfigured',
+  modelAddressUnknown: 'ModelAddressUnknown',
   modelNotAllowed: 'ModelNotAllowed',
   agentRefused: 'AgentRefused',
   agentAnswerInvalid: 'AgentAnswerInvalid',

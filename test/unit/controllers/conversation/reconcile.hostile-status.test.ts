@@ -25,7 +25,8 @@ import {
   type ConversationStatus,
 } from '../../../../src/resources/conversation-status.ts';
 import { crdOf } from '../../../../src/resources/crd.ts';
-import { aConversation, noon, noonMs } from '../../../support/builders.ts';
+import { SandboxKeys } from '../../../../src/agent/keys.ts';
+import { aConversation, aSandbox, noon, noonMs } from '../../../support/builders.ts';
 import { conversationId, conversationInfo, dashedId } from '../../agent/fake-agent.ts';
 
 /** Whatever an agent sends, what the API server is asked to store is stored. */
@@ -217,16 +218,17 @@ it.each([
 it('whatever an agent says of an error, it can be stored', async () => {
   const configurations = new AgentConfigurations({
     credentials: noAgentCredentials,
+    keys: new SandboxKeys([Buffer.alloc(32, 1)]),
     stores: { templates: new IndexedStore() },
     ownerSettings: { secretsOf: () => Promise.resolve([]) },
   });
   await fc.assert(
     fc.asyncProperty(fc.oneof(text, fc.constant(undefined)), text, async (code, detail) => {
       const failure = failureOf({ timestamp: noon, code, detail });
-      const executionDetail = await configurations.shown(
-        `${failure.code}: ${failure.detail}`,
-        aConversation(),
-      );
+      const executionDetail = await configurations.shown(`${failure.code}: ${failure.detail}`, {
+        conversation: aConversation(),
+        sandbox: aSandbox(),
+      });
       expectStorable({ ...earlier, executionStatus: 'error', executionDetail });
       expectStorable(
         withFailure({}, new StartFailure('AgentRefused', `The agent refused it: ${detail}`), noon),

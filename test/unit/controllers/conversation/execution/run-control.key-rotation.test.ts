@@ -5,13 +5,23 @@ import { KeyRotation } from '../../../../../src/controllers/conversation/executi
 import { IndexedStore } from '@conversation-operator/kube/store';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
-import { aConversation, aTemplate } from '../../../../support/builders.ts';
+import { SandboxKeys } from '../../../../../src/agent/keys.ts';
+import { modelRelayAccessOf } from '../../../../../src/agent/model-relay.ts';
+import type { AgentConfigurationsOptions } from '../../../../../src/controllers/conversation/agent-configuration.ts';
+import type { SandboxTemplateSpec } from '../../../../../src/resources/sandbox-template.ts';
+import { aConversation, aSandbox, aTemplate } from '../../../../support/builders.ts';
 
 const llm = { model: 'openai/m', baseUrl: 'https://models.example/v1' };
 const refused: ConversationStatus = {
   executionStatus: 'error',
   executionDetail: 'LLMAuthenticationError: Your LLM API key appears to be …',
 };
+
+const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
+const sandbox = aSandbox({ name: 'one' });
+
+type BenchOptions = Pick<AgentConfigurationsOptions, 'agentSide'> &
+  Pick<SandboxTemplateSpec, 'models'>;
 
 /** An operator whose key can change, and an agent that remembers what it was given. */
 class Bench {
@@ -20,11 +30,18 @@ class Bench {
   failure: AgentError | undefined;
   readonly #rotation: KeyRotation;
 
-  constructor() {
+  constructor({ agentSide, models }: BenchOptions = {}) {
     const templates = new IndexedStore<SandboxTemplate>();
-    templates.set(aTemplate({ agent: { workingDir: '/workspace', ...llm, credential: 'openai' } }));
+    templates.set(
+      aTemplate({
+        agent: { workingDir: '/workspace', ...llm, credential: 'openai' },
+        ...(models === undefined ? {} : { models }),
+      }),
+    );
     const configurations = new AgentConfigurations({
       credentials: { of: () => Promise.resolve(this.key) },
+      keys,
+      agentSide,
       stores: { templates },
       ownerSettings: { secretsOf: () => Promise.resolve([]) },
     });
@@ -47,7 +64,7 @@ class Bench {
     const conversation = aConversation({ name, status });
     return this.#rotation.rotate(
       { ...conversation, metadata: { ...conversation.metadata, uid } },
-      { state: seen, endpoint: { baseUrl: 'http://agent', sessionKey: 's' } },
+      { state: seen, endpoint: { baseUrl: 'http://agent', sessionKey: 's' }, sandbox },
       new AbortController().signal,
     );
   }
@@ -109,4 +126,39 @@ it('it is tried again where the agent could not be reached, and not where it doe
   bench.failure = undefined;
   await bench.poll();
   expect(bench.given).toEqual([]);
+});
+
+describe('with a relay for models', () => {
+  const conversation = aConversation({ name: 'one' });
+  const agentSide = { url: 'http://callback.example', namespace: conversation.metadata.namespace };
+  const access = modelRelayAccessOf({ conversation, sandbox }, { url: agentSide.url, keys });
+  const relayed = { model: llm.model, baseUrl: access.baseUrl, apiKey: access.token };
+
+  it('a conversation that has its key since before the relay is given the relay when the key is refused', async () => {
+    const bench = new Bench({ agentSide });
+    await bench.poll();
+    await bench.poll();
+    expect(bench.given).toEqual([relayed]);
+  });
+
+  it('a new key is not sent, because the relay has it', async () => {
+    const bench = new Bench({ agentSide });
+    const state = { llm: { model: relayed.model, baseUrl: relayed.baseUrl } };
+    await bench.poll(refused, state);
+    bench.key = 'second-key';
+    await bench.poll(refused, state);
+    expect(bench.given).toEqual([relayed]);
+  });
+
+  it('a conversation at the relay is given the key when its template stops using the relay', async () => {
+    const bench = new Bench({ agentSide, models: { relay: false } });
+    await bench.poll(refused, { llm: { model: relayed.model, baseUrl: relayed.baseUrl } });
+    expect(bench.given).toEqual([{ ...llm, apiKey: 'first-key' }]);
+  });
+
+  it('a conversation that a person has sent elsewhere is given nothing', async () => {
+    const bench = new Bench({ agentSide });
+    await bench.poll(refused, { llm: { ...llm, baseUrl: `${access.baseUrl}/more` } });
+    expect(bench.given).toEqual([]);
+  });
 });
