@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { modelCredentials } from './models.ts';
 import { outwardSettings } from './outward.ts';
 
 /** Invalid settings. The message has one printable line for each of them. */
@@ -135,12 +136,6 @@ export const shared = {
 
 /** Maximum time of the clone of a repository, and of its transfer through the gateway. */
 export const cloneTimeout = { CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600) };
-
-/** Settings of the gateway, which relays requests to models, and of the operator. */
-export const modelCredentials = {
-  /** Folder of API keys for models in files NAME (all owners) or NAME.OWNER. Default: none. */
-  AGENT_CREDENTIALS_DIR: z.string().optional(),
-};
 
 /** Settings of every process that runs controllers. */
 export const operating = {

@@ -1,4 +1,5 @@
 import { z, type core } from 'zod';
+import { modelSettings } from './models.ts';
 import { signInSettings } from './sign-in.ts';
 import { isAddressRange } from '@conversation-operator/http/limits/client-address';
 import {
@@ -9,7 +10,6 @@ import {
   httpUrl,
   jsonText,
   listOf,
-  modelCredentials,
   numberFrom,
   seconds,
   urlsByProvider,
@@ -103,12 +103,7 @@ export const serving = {
    */
   GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
   ...githubApp,
-  ...modelCredentials,
-  /**
-   * Prices of models, before the gateway's own list: a JSON or YAML list of entries as in
-   * `spec.models.prices` of a template, of which the first that matches applies. Default: none.
-   */
-  MODELS_PRICES: modelPriceList,
+  ...modelSettings,
   /** Whether the official web UI is served, if the build has it. */
   UI: flag(true),
   /** Origins whose pages may use the service from a browser. `*` allows all. Default: none. */

@@ -2,42 +2,45 @@ import { z } from 'zod';
 import { described, listMap, optional, validations } from './schema.ts';
 
 /** Maximum price in USD of a million tokens, so that sums stay exact. */
-const maxPrice = 1_000_000;
+export const maxModelPrice = 1_000_000;
 
-const price = () => z.number().min(0).max(maxPrice);
+const price = () => z.number().min(0).max(maxModelPrice);
+
+/** Shape of a pattern of model names. */
+export const modelPatternShape = /^[A-Za-z0-9*][A-Za-z0-9._:@+/*-]*$/;
 
 /** A CEL rule instead of a pattern, because caches drop stored templates that violate a pattern. */
 const modelRule = {
-  rule: "self.model.matches('^[A-Za-z0-9*][A-Za-z0-9._:@+/*-]*$')",
+  rule: `self.model.matches('${modelPatternShape.source.replaceAll('\\/', '/')}')`,
   message: 'model must be the name of a model, in which * matches any characters',
   fieldPath: '.model',
 };
 
-export const modelPriceSchema = z
-  .object({
-    model: described(
-      z.string().min(1).max(256),
-      'Name of the models with this price, in which * matches any characters. The first entry that matches applies.',
-    ),
-    inputPerMillion: described(price(), 'Price of a million input tokens in USD.'),
-    outputPerMillion: described(price(), 'Price of a million output tokens in USD.'),
-    cachedInputPerMillion: optional(
-      price(),
-      'Price of a million input tokens in USD that the provider reads from its cache. Absent: inputPerMillion.',
-    ),
-    cacheWritePerMillion: optional(
-      price(),
-      'Price of a million input tokens in USD that the provider writes to its cache. Absent: inputPerMillion.',
-    ),
-  })
-  .meta(validations(modelRule));
+const modelPriceFields = z.object({
+  model: described(
+    z.string().min(1).max(256),
+    'Name of the models with this price, in which * matches any characters. The first entry that matches applies.',
+  ),
+  inputPerMillion: described(price(), 'Price of a million input tokens in USD.'),
+  outputPerMillion: described(price(), 'Price of a million output tokens in USD.'),
+  cachedInputPerMillion: optional(
+    price(),
+    'Price of a million input tokens in USD that the provider reads from its cache. Absent: inputPerMillion.',
+  ),
+  cacheWritePerMillion: optional(
+    price(),
+    'Price of a million input tokens in USD that the provider writes to its cache. Absent: inputPerMillion.',
+  ),
+});
 
-export type ModelPrice = Readonly<z.output<typeof modelPriceSchema>>;
+export type ModelPrice = Readonly<z.output<typeof modelPriceFields>>;
 
 /** Maximum entries of a list of prices. */
 const maxPrices = 64;
 
-export const modelPrices = () => z.array(modelPriceSchema).max(maxPrices);
+/** @param checked Returns the schema of one entry. */
+export const modelPrices = (checked: (price: typeof modelPriceFields) => z.ZodType<ModelPrice>) =>
+  z.array(checked(modelPriceFields)).max(maxPrices);
 
 /** The `maxOutputTokens` of a template that sets none. */
 export const defaultMaxOutputTokens = 16_384;
@@ -56,7 +59,7 @@ export const modelSettingsSchema = z.object({
     `Maximum output tokens that the gateway sets under a budget in a request that has no maximum. Absent: ${defaultMaxOutputTokens}.`,
   ),
   prices: optional(
-    modelPrices().meta(listMap('model')),
+    modelPrices((price) => price.meta(validations(modelRule))).meta(listMap('model')),
     "Prices of models, before those of the installation and of the gateway's own list.",
   ),
 });

@@ -116,6 +116,10 @@ spec:
   git:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+  {{- with .models }}
+  models:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   storage:
     size: {{ .storage.size | quote }}
     {{- with .storage.storageClassName }}
