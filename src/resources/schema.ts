@@ -150,10 +150,11 @@ function checkOf(schema: JsonSchema | boolean): Check {
       return arrayCheck(schema);
     case 'string':
       return stringCheck(schema);
-    case 'integer': {
+    case 'integer':
+    case 'number': {
       const { minimum = -Infinity, maximum = Infinity } = schema;
-      return (value) =>
-        Number.isSafeInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
+      const isOfType = schema.type === 'integer' ? Number.isSafeInteger : Number.isFinite;
+      return (value) => isOfType(value) && Number(value) >= minimum && Number(value) <= maximum;
     }
     case 'boolean':
       return (value) => typeof value === 'boolean';
