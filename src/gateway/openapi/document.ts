@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { scopeOf, type Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-response.ts';
@@ -109,6 +109,9 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | '
   }));
 }
 
+const csvExample =
+  'key,calls,input_tokens,cached_input_tokens,output_tokens,cost\r\n2026-11-28,12,18000,9000,1200,0.42\r\n';
+
 const when = (holds: boolean, ...codes: readonly ProblemCode[]) => (holds ? codes : []);
 
 const keyProblems: readonly ProblemCode[] = [
@@ -162,10 +165,15 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
         headers: headersOf(route, Number(status)),
         content: withoutContent.has(status)
           ? {}
-          : contentOf(schema, 'output', {
-              mediaType: route.mediaType,
-              example: examples[route.operationId]?.answers[Number(status)],
-            }),
+          : {
+              ...contentOf(schema, 'output', {
+                mediaType: route.mediaType,
+                example: examples[route.operationId]?.answers[Number(status)],
+              }),
+              ...(route.hasCsv === true
+                ? contentOf(z.string(), 'output', { mediaType: 'text/csv', example: csvExample })
+                : {}),
+            },
       },
     ],
   );

@@ -21,7 +21,7 @@ export const message = {
   run: true,
 } satisfies StartTask['request']['initial_message'];
 
-const usage = {
+export const usage = {
   calls: 12,
   input_tokens: 18_000,
   cached_input_tokens: 9000,
