@@ -197,13 +197,18 @@ export class ModelsHandler implements CallbackHandler {
       baseUrl: destination.url.href,
       signal: call.signal,
     });
-    const edited = editedBody(asked, text, { limit: account.limit, host });
-    await this.#relay.relay({
-      call,
-      ...destination,
-      body: edited === text ? body : Buffer.from(edited),
-      counted: { api: operation.api, account },
-    });
+    try {
+      const edited = editedBody(asked, text, { limit: account.limit, host });
+      await this.#relay.relay({
+        call,
+        ...destination,
+        body: edited === text ? body : Buffer.from(edited),
+        counted: { api: operation.api, account },
+      });
+    } finally {
+      // A call that has been settled stays as it is. No other one may keep its reservation.
+      account.settle({ kind: 'broken' });
+    }
   }
 
   async #pass(call: CallbackRequest, { holder: _holder, ...destination }: Destination) {
