@@ -87,7 +87,8 @@ export async function open(
 export async function read(incoming: IncomingMessage): Promise<AgentAnswer> {
   const chunks: Buffer[] = [];
   incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-  await once(incoming, 'close');
+  // `once` would reject for an answer that breaks off.
+  await new Promise((resolve) => incoming.once('close', resolve));
   const bytes = Buffer.concat(chunks);
   return {
     status: incoming.statusCode ?? 0,

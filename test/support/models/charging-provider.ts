@@ -115,6 +115,16 @@ const data = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 const event = (type: string, value: object): string =>
   `event: ${type}\n${data({ type, ...value })}`;
 
+/** Resolves when the client has read, or has left. */
+export async function untilTaken(response: ServerResponse): Promise<void> {
+  const over = new AbortController();
+  const { signal } = over;
+  const events = ['drain', 'close'].map((name) => once(response, name, { signal }));
+  await Promise.race(events);
+  over.abort();
+  await Promise.allSettled(events);
+}
+
 /** A whole answer in the shape of the API. */
 function answerOf(api: ProviderCall['api'], usage: object | null): object {
   switch (api) {
@@ -345,7 +355,7 @@ export class ChargingProvider implements AsyncDisposable {
             Math.floor((tokens.output * index) / count);
       this.chargedNanos += this.nanosOf({ input: 0, cached: 0, output: share });
       const isTaken = response.write(fault === 'garbage' ? 'data: {"choices":[\n\n' : part);
-      if (!isTaken) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+      if (!isTaken) await untilTaken(response);
       if (partMs > 0) await wait(partMs);
     }
     response.end(last);
