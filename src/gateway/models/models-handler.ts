@@ -1,5 +1,6 @@
 import { readBody, bodyBytesOf } from '@conversation-operator/http/body/json-body';
 import { Refusal } from '@conversation-operator/http/refusal';
+import { isSafePath } from '@conversation-operator/http/server/request-head';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { isRelayed, modelsFolder, upstreamOfConversation } from '../../agent/model-relay.ts';
@@ -132,7 +133,8 @@ export class ModelsHandler implements CallbackHandler {
   ): Operation | undefined {
     const operation = operationOf(request.method ?? '', rest);
     if (operation !== undefined) return operation;
-    if (template.spec.models?.passThrough !== true)
+    // Some servers read other spellings of a dot segment as one, and so leave the base URL.
+    if (template.spec.models?.passThrough !== true || !isSafePath(`/${rest}`))
       throw new CallRefused(
         'not-found',
         `The relay for models serves no ${request.method ?? ''} ${rest}: it serves chat completions, responses, messages, generateContent and lists of models.`,

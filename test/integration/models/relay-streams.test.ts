@@ -7,6 +7,7 @@ import { untilTaken, type Behaviour } from '../../support/models/charging-provid
 import {
   apiNames,
   askModel,
+  maxOf,
   openModel,
   read,
   type Access,
@@ -41,13 +42,6 @@ async function expectSettled(): Promise<number> {
 }
 const stream = (api: ApiName, fields = {}): Promise<AgentAnswer> =>
   askModel(alice, api, { isStream: true, fields });
-const maxOf = (api: ApiName, tokens: number): object =>
-  ({
-    chat: { max_tokens: tokens },
-    responses: { max_output_tokens: tokens },
-    messages: { max_tokens: tokens },
-    gemini: { generationConfig: { maxOutputTokens: tokens } },
-  })[api];
 const behave = (behaviour: Behaviour): void => {
   scene.provider.behave = () => behaviour;
 };

@@ -150,3 +150,12 @@ export function refusalIn(api: ApiName, { status, headers, text }: AgentAnswer):
   else expect(parsed).toEqual(expected);
   return parsed.error.message;
 }
+
+/** The field with which a request of an API limits its output. */
+export const maxOf = (api: ApiName, tokens: number): object =>
+  ({
+    chat: { max_tokens: tokens },
+    responses: { max_output_tokens: tokens },
+    messages: { max_tokens: tokens },
+    gemini: { generationConfig: { maxOutputTokens: tokens } },
+  })[api];
