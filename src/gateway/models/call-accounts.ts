@@ -114,11 +114,12 @@ export class BudgetedAccounts implements CallAccounts {
       return { nanos: worst(tokens), tokens: tokens.inputTokens + tokens.outputTokens };
     };
     const wanted = asked.maxOutputTokens ?? defaultOutputOf(call);
+    const least = Math.min(wanted, Math.max(asked.minOutputTokens, leastOutputTokens));
     const reserved = await this.#options.ledger.reserve({
       owner: conversation.spec.owner,
       budgets,
       want: amountOf(wanted),
-      least: amountOf(Math.min(wanted, leastOutputTokens)),
+      least: amountOf(least),
       signal,
     });
     if ('reason' in reserved) throw refusedBy(reserved);
@@ -126,6 +127,7 @@ export class BudgetedAccounts implements CallAccounts {
       inputTokens: bound.inputTokens,
       answers: asked.answers,
       wanted,
+      least,
       ...reserved.granted,
       worst,
     });

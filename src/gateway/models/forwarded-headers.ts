@@ -1,48 +1,60 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Headers of an agent's request that the provider does not get: those of one connection, those that
- * carry the sandbox's token, and those from which the provider would learn about the cluster. The
- * relay reads the answers, so it asks for them without compression.
+ * Headers of an agent's request that the provider gets: those that describe the body, and those that
+ * the clients of the seven agents are known to send. All others stay here. Servers on the way obey
+ * many of them: with some they call another path (`x-original-url`, `x-http-method-override`), with
+ * some they send the key to another host (`x-portkey-custom-host`), and with some they bill more
+ * than the body asks for (`x-vertex-ai-llm-shared-request-type`) or another account
+ * (`openai-organization`, `x-goog-user-project`).
  */
-const withheld: ReadonlySet<string> = new Set([
-  'accept-encoding',
-  'api-key',
-  'authorization',
-  'connection',
-  'content-length',
-  'cookie',
-  'cookie2',
-  'expect',
-  'forwarded',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'origin',
-  'referer',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'via',
-  'x-api-key',
-  'x-goog-api-key',
-  'x-real-ip',
+const forwarded: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-language',
+  'anthropic-beta',
+  'anthropic-dangerous-direct-browser-access',
+  'anthropic-version',
+  'content-type',
+  'conversation_id',
+  'http-referer',
+  'idempotency-key',
+  'openai-beta',
+  'originator',
+  'session-id',
+  'session_id',
+  'traceparent',
+  'tracestate',
+  'user-agent',
+  'version',
+  'x-app',
+  'x-client-request-id',
+  'x-goog-api-client',
+  'x-request-id',
+  'x-server-timeout',
+  'x-session-affinity',
+  'x-title',
 ]);
+const forwardedPrefixes = [
+  ...['x-claude-code-', 'x-codex-', 'x-dashscope-', 'x-msh-', 'x-opencode-', 'x-stainless-'],
+];
 
-const isWithheld = (name: string): boolean =>
-  withheld.has(name) || name.startsWith('x-forwarded-') || name.startsWith('proxy-');
+const isIn = (names: ReadonlySet<string>, prefixes: readonly string[], name: string): boolean =>
+  names.has(name) || prefixes.some((prefix) => name.startsWith(prefix));
 
 type Headers = Record<string, string | string[]>;
 
-/** The headers of an agent's request that the provider gets, without any credential. */
+/**
+ * The headers of an agent's request that the provider gets, without any credential. The relay reads
+ * the answers, so it asks for them without compression.
+ */
 export function requestHeadersOf(headers: IncomingHttpHeaders): Headers {
   const ofConnection = new Set(
     (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()),
   );
   const sent: Headers = { 'accept-encoding': 'identity' };
   for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !isWithheld(name) && !ofConnection.has(name)) sent[name] = value;
+    if (value !== undefined && isIn(forwarded, forwardedPrefixes, name) && !ofConnection.has(name))
+      sent[name] = value;
   return sent;
 }
 
@@ -59,13 +71,17 @@ const passed: ReadonlySet<string> = new Set([
 ]);
 const passedPrefixes = ['anthropic-', 'openai-', 'x-ratelimit-', 'x-goog-', 'x-litellm-'];
 
-/** The headers of a provider's answer that the agent gets. */
-export const answerHeadersOf = (headers: Readonly<Record<string, unknown>>): Headers =>
+/** The headers of a provider's answer that the agent gets: none that contains the key. */
+export const answerHeadersOf = (
+  headers: Readonly<Record<string, unknown>>,
+  key: string | undefined,
+): Headers =>
   Object.fromEntries(
     Object.entries(headers).filter(
       (entry): entry is [string, string | string[]] =>
         (typeof entry[1] === 'string' || Array.isArray(entry[1])) &&
-        (passed.has(entry[0]) || passedPrefixes.some((prefix) => entry[0].startsWith(prefix))),
+        (key === undefined || !String(entry[1]).includes(key)) &&
+        isIn(passed, passedPrefixes, entry[0]),
     ),
   );
 
@@ -91,8 +107,7 @@ export function credentialsIn(
     const token = headers[place];
     if (typeof token === 'string') found.push({ place, token });
   }
-  const key = query.get('key');
-  if (key !== null) found.push({ place: 'key', token: key });
+  for (const token of query.getAll('key')) found.push({ place: 'key', token });
   return found;
 }
 

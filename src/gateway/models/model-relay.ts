@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { withoutSecrets } from '../../agent/redaction.ts';
-import { AnswerReader, type Answer } from '../../models/apis/answer.ts';
+import { AnswerReader } from '../../models/apis/answer.ts';
 import type { ModelApi } from '../../models/apis/model-api.ts';
+import { streamErrorOf } from '../../models/apis/refusals.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import { Transfer, type TransferLimits } from '../callback-server/transfer.ts';
@@ -68,7 +68,10 @@ export class ModelRelay {
       const answer = await this.#options.providers.send({ method, url, headers, body, signal });
       if (answer.status < 300 || answer.status >= 400) return answer;
       answer.body.destroy();
-      throw new ProviderError(`it redirects with status ${answer.status}`, false);
+      throw new ProviderError(
+        `The provider of the model redirects with status ${answer.status}, which the relay does not follow.`,
+        false,
+      );
     } catch (error) {
       const mayBeCharged = !(error instanceof ProviderError) || error.mayBeCharged;
       counted?.account.settle({ kind: mayBeCharged ? 'broken' : 'not-made' });
@@ -82,7 +85,7 @@ export class ModelRelay {
 
   async #sendAnswer(
     answer: ProviderAnswer,
-    { call: { response }, counted }: RelayedCall,
+    { call: { response, signal }, key, counted }: RelayedCall,
     transfer: Transfer,
   ): Promise<void> {
     const type = String(answer.headers['content-type'] ?? '');
@@ -93,19 +96,31 @@ export class ModelRelay {
     }
     const reader = counted && new AnswerReader(counted.api, type);
     try {
-      response.writeHead(answer.status, answerHeadersOf(answer.headers));
+      response.writeHead(answer.status, answerHeadersOf(answer.headers, key));
       response.flushHeaders();
       await transfer.send(response, answer.body, (chunk) => reader?.push(chunk));
+    } catch (error) {
+      const isReadable = answer.headers['content-encoding'] === undefined;
+      if (counted === undefined || reader?.isBetweenEvents !== true || !isReadable) throw error;
+      // The agent has read all that came, so that it reads the reason, too.
+      if (signal.aborted || response.destroyed || response.writableLength > 0) throw error;
+      this.#options.logger.info('A stream of a model has broken off', { error });
+      const reason = transfer.late.aborted
+        ? 'The answer of the model has taken too long.'
+        : 'The answer of the model has broken off.';
+      response.end(streamErrorOf(counted.api, 'upstream', reason));
     } finally {
-      if (reader !== undefined) counted?.account.settle(outcomeOf(reader.end()));
+      answer.body.destroy();
+      if (reader !== undefined) counted?.account.settle(outcomeOf(reader));
     }
   }
 }
 
 /** An error in an answer that has a usage costs what the usage says. */
-function outcomeOf({ usage, isComplete, hasError }: Answer): CallOutcome {
+function outcomeOf(reader: AnswerReader): CallOutcome {
+  const { usage } = reader.end();
   if (usage !== undefined) return { kind: 'answered', usage };
-  return { kind: hasError && !isComplete ? 'failed' : 'broken' };
+  return { kind: reader.isOnlyError ? 'failed' : 'broken' };
 }
 
 function noAnswerOf(error: unknown, signal: AbortSignal): string {
@@ -127,23 +142,21 @@ async function sendError(
       `The provider of the model refuses the key of the platform (status ${status}).`,
     );
   }
-  const text = await textOf(body, signal);
-  if (text === undefined)
+  // A compressed error cannot be searched for the key.
+  const isReadable = headers['content-encoding'] === undefined;
+  const bytes = isReadable ? await bytesOf(body, signal) : undefined;
+  if (bytes === undefined) {
+    body.destroy();
     throw new CallRefused('upstream', `The provider of the model answers with status ${status}.`);
-  sendText(response, { status, headers }, key === undefined ? text : withoutSecrets(text, [key]));
+  }
+  response.writeHead(status, answerHeadersOf(headers, key));
+  response.end(
+    key !== undefined && bytes.includes(key) ? withoutSecrets(bytes.toString(), [key]) : bytes,
+  );
 }
 
-function sendText(
-  response: ServerResponse,
-  { status, headers }: Pick<ProviderAnswer, 'status' | 'headers'>,
-  text: string,
-): void {
-  response.writeHead(status, answerHeadersOf(headers));
-  response.end(text);
-}
-
-/** The whole body as text; undefined if it is too long or breaks off. */
-async function textOf(body: Readable, signal: AbortSignal): Promise<string | undefined> {
+/** The whole body; undefined if it is too long or breaks off. */
+async function bytesOf(body: Readable, signal: AbortSignal): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -153,7 +166,7 @@ async function textOf(body: Readable, signal: AbortSignal): Promise<string | und
       if (bytes > maxErrorBytes) return undefined;
       chunks.push(chunk);
     }
-    return Buffer.concat(chunks).toString('utf8');
+    return Buffer.concat(chunks);
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 import { readBody, bodyBytesOf } from '@conversation-operator/http/body/json-body';
 import { Refusal } from '@conversation-operator/http/refusal';
+import { isSafePath } from '@conversation-operator/http/server/request-head';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { isRelayed, modelsFolder, upstreamOfConversation } from '../../agent/model-relay.ts';
@@ -132,7 +133,8 @@ export class ModelsHandler implements CallbackHandler {
   ): Operation | undefined {
     const operation = operationOf(request.method ?? '', rest);
     if (operation !== undefined) return operation;
-    if (template.spec.models?.passThrough !== true)
+    // Some servers read other spellings of a dot segment as one, and so leave the base URL.
+    if (template.spec.models?.passThrough !== true || !isSafePath(`/${rest}`))
       throw new CallRefused(
         'not-found',
         `The relay for models serves no ${request.method ?? ''} ${rest}: it serves chat completions, responses, messages, generateContent and lists of models.`,
@@ -197,13 +199,18 @@ export class ModelsHandler implements CallbackHandler {
       baseUrl: destination.url.href,
       signal: call.signal,
     });
-    const edited = editedBody(asked, text, { limit: account.limit, host });
-    await this.#relay.relay({
-      call,
-      ...destination,
-      body: edited === text ? body : Buffer.from(edited),
-      counted: { api: operation.api, account },
-    });
+    try {
+      const edited = editedBody(asked, text, { limit: account.limit, host });
+      await this.#relay.relay({
+        call,
+        ...destination,
+        body: edited === text ? body : Buffer.from(edited),
+        counted: { api: operation.api, account },
+      });
+    } finally {
+      // A call that has been settled stays as it is. No other one may keep its reservation.
+      account.settle({ kind: 'broken' });
+    }
   }
 
   async #pass(call: CallbackRequest, { holder: _holder, ...destination }: Destination) {

@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
-import { isNotConnected, systemCodeOf } from '@conversation-operator/base/system-code';
 import type { Outward } from '@conversation-operator/outward/outward';
 import { ProxyError } from '@conversation-operator/outward/proxy-error';
-import { errors, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 
 export interface ProviderRequest {
   readonly method: 'GET' | 'POST';
@@ -19,27 +18,24 @@ export interface ProviderAnswer {
   readonly body: Readable;
 }
 
-/** A provider gave no answer. The message has no address, and the cause is for logs. */
+/** A provider gave no answer. Agents get the message, which has no address; the cause is for logs. */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
   /** Whether the provider may have received the request, and so may charge for it. */
   readonly mayBeCharged: boolean;
 
-  constructor(reason: string, mayBeCharged: boolean, options?: ErrorOptions) {
-    super(`The provider of the model can not be asked: ${reason}.`, options);
+  constructor(message: string, mayBeCharged: boolean, options?: ErrorOptions) {
+    super(message, options);
     this.mayBeCharged = mayBeCharged;
   }
 }
 
-/** Maximum concurrent connections to one provider; further calls wait. */
-const connections = 1024;
+/**
+ * Maximum concurrent connections to one provider, above the total of the pool `modelCalls`: a call
+ * that waited here for the answers of others would not notice that its agent has left.
+ */
+const connections = 4096;
 const connectTimeoutMs = 10_000;
-
-const isUnsent = (error: unknown): boolean =>
-  isNotConnected(error) ||
-  error instanceof ProxyError ||
-  error instanceof errors.ConnectTimeoutError ||
-  error instanceof errors.InvalidArgumentError;
 
 /** The connections of one gateway to the providers of models. A redirect is not followed. */
 export class Providers {
@@ -51,8 +47,16 @@ export class Providers {
 
   /** Resolves when the headers have arrived, whatever the status. Throws `ProviderError`. */
   async send({ method, url, headers, body, signal }: ProviderRequest): Promise<ProviderAnswer> {
+    let isSent = false;
+    const dispatcher = this.#dispatcher.compose(
+      (dispatch) => (options, handler) =>
+        dispatch(
+          options,
+          noticing(handler, () => (isSent = true)),
+        ),
+    );
     try {
-      const response = await this.#dispatcher.request({
+      const response = await dispatcher.request({
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
         method,
@@ -64,9 +68,10 @@ export class Providers {
       response.body.on('error', () => undefined);
       return { status: response.statusCode, headers: response.headers, body: response.body };
     } catch (cause) {
-      const code = systemCodeOf(cause) ?? '';
-      const reason = /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'connection';
-      throw new ProviderError(reason, !isUnsent(cause), { cause });
+      if (cause instanceof ProxyError || !isSent)
+        throw new ProviderError('The provider of the model can not be reached.', false, { cause });
+      const message = 'The provider of the model has closed the connection without an answer.';
+      throw new ProviderError(message, true, { cause });
     }
   }
 
@@ -74,3 +79,22 @@ export class Providers {
     return this.#dispatcher.destroy();
   }
 }
+
+/**
+ * The handler of one request, with a callback before its first byte is sent. Whatever fails until
+ * then (a name, a proxy, a certificate, a header) has cost nothing.
+ */
+const noticing = (
+  handler: Dispatcher.DispatchHandler,
+  onSent: () => void,
+): Dispatcher.DispatchHandler => ({
+  onRequestStart: (controller, context) => {
+    handler.onRequestStart?.(controller, context);
+    if (!controller.aborted) onSent();
+  },
+  onRequestUpgrade: (...upgrade) => handler.onRequestUpgrade?.(...upgrade),
+  onResponseStart: (...head) => handler.onResponseStart?.(...head),
+  onResponseData: (...data) => handler.onResponseData?.(...data),
+  onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
+  onResponseError: (...failure) => handler.onResponseError?.(...failure),
+});

@@ -31,17 +31,30 @@ export class AnswerReader {
   /** Whether the last usage of a chat is that of the whole chat, even if its end is lost. */
   #isFinalUsage = false;
   #hasError = false;
+  /** Whether a part of an answer has come, or an event that is neither an error nor a ping. */
+  #hasContent = false;
+  #bytes = 0;
 
   constructor(api: ModelApi, contentType: string | undefined) {
     this.#api = api;
     this.#source = /^\s*text\/event-stream\b/i.test(contentType ?? '')
       ? new SseEvents(maxPieceBytes, (data, type) => {
           if (type === 'error') this.#hasError = true;
+          else if (type !== 'ping') this.#hasContent ||= !hasErrorIn(parsed(data));
           this.#readEvent(data);
         })
       : new JsonPieces(maxPieceBytes, (json) => {
           this.#readPiece(json);
         });
+  }
+
+  /**
+   * Whether the answer is nothing but an error so far, for which no provider charges. An error after
+   * a part of the answer may be charged, like one whose end is missing.
+   */
+  get isOnlyError(): boolean {
+    if (!this.#hasError || this.#hasContent || this.#bytes > maxPieceBytes) return false;
+    return this.#source instanceof SseEvents || this.#source.isComplete;
   }
 
   /** Whether the answer is a stream that ends between two events at the moment. */
@@ -50,6 +63,7 @@ export class AnswerReader {
   }
 
   push(chunk: Buffer): void {
+    this.#bytes += chunk.length;
     this.#source.push(chunk);
   }
 
@@ -104,14 +118,14 @@ export class AnswerReader {
     const value = parsed(json);
     if (value === undefined) return;
     this.#readError(value);
+    this.#hasContent ||= contents.some((name) => isFilled(value[name]));
     if (this.#api === ModelApi.Gemini) this.#readGemini(value);
     else if (objectOf(value['usage']) !== undefined) this.#usage = objectOf(value['usage']);
     if (value['status'] === 'failed') this.#hasError = true;
   }
 
   #readError(value: JsonObject): void {
-    const error = value['error'];
-    if ((error !== undefined && error !== null) || value['type'] === 'error') this.#hasError = true;
+    if (hasErrorIn(value)) this.#hasError = true;
   }
 
   #readResponseEvent(value: JsonObject): void {
@@ -141,6 +155,16 @@ export class AnswerReader {
     if (typeof feedback?.['blockReason'] === 'string') this.#hasEnded = true;
   }
 }
+
+/** Fields of whole answers that contain what the model has written. */
+const contents = ['choices', 'output', 'content', 'candidates'] as const;
+
+const isFilled = (value: unknown): boolean =>
+  value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
+
+const hasErrorIn = (value: JsonObject | undefined): boolean =>
+  value !== undefined &&
+  ((value['error'] !== undefined && value['error'] !== null) || value['type'] === 'error');
 
 function parsed(json: string): JsonObject | undefined {
   try {

@@ -17,6 +17,8 @@ export interface Behaviour {
   readonly partMs?: number;
   /** Breaks the connection after this many parts. */
   readonly breaksAfter?: number;
+  /** Answers in place of all the above. The input is charged, and nothing else. */
+  readonly respond?: (response: ServerResponse) => void | Promise<void>;
   readonly fault?:
     | 'hang'
     | 'redirect'
@@ -30,6 +32,8 @@ export interface Behaviour {
 
 export interface ProviderCall {
   readonly path: string;
+  /** Path and query as they came. */
+  readonly target: string;
   readonly api: 'chat' | 'responses' | 'messages' | 'gemini';
   readonly headers: IncomingMessage['headers'];
   readonly body: Readonly<Record<string, unknown>>;
@@ -37,6 +41,11 @@ export interface ProviderCall {
   readonly isStream: boolean;
   readonly maxTokens: number | undefined;
 }
+
+/** A request that is charged nothing, for example for the list of models. */
+export type FreeCall = Pick<ProviderCall, 'target' | 'headers' | 'bytes'> & {
+  readonly method: string;
+};
 
 export interface Prices {
   readonly inputPerMillion: number;
@@ -105,6 +114,16 @@ const usageOf = (api: ProviderCall['api'], { input, cached, output }: Tokens): o
 const data = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 const event = (type: string, value: object): string =>
   `event: ${type}\n${data({ type, ...value })}`;
+
+/** Resolves when the client has read, or has left. */
+export async function untilTaken(response: ServerResponse): Promise<void> {
+  const over = new AbortController();
+  const { signal } = over;
+  const events = ['drain', 'close'].map((name) => once(response, name, { signal }));
+  await Promise.race(events);
+  over.abort();
+  await Promise.allSettled(events);
+}
 
 /** A whole answer in the shape of the API. */
 function answerOf(api: ProviderCall['api'], usage: object | null): object {
@@ -195,6 +214,9 @@ function eventsOf(
  */
 export class ChargingProvider implements AsyncDisposable {
   readonly calls: ProviderCall[] = [];
+  readonly freeCalls: FreeCall[] = [];
+  /** Calls whose client left before the end of the answer. */
+  readonly left: ProviderCall[] = [];
   /** Decides on each call. */
   behave: (call: ProviderCall, index: number) => Behaviour = () => ({});
   chargedNanos = 0;
@@ -251,19 +273,23 @@ export class ChargingProvider implements AsyncDisposable {
     const chunks: Buffer[] = [];
     for await (const part of request) chunks.push(part as Buffer);
     const bytes = Buffer.concat(chunks);
-    const path = (request.url ?? '').split('?')[0] ?? '';
+    const target = request.url ?? '';
+    const path = target.split('?')[0] ?? '';
     const api = apiOf(path);
-    if (api === undefined) {
+    const { headers, method = '' } = request;
+    if (api === undefined || method !== 'POST') {
+      this.freeCalls.push({ method, target, headers, bytes });
       response
         .writeHead(200, { 'content-type': 'application/json' })
-        .end(JSON.stringify({ data: [{ id: 'm' }], path, headers: request.headers }));
+        .end(JSON.stringify({ data: [{ id: 'm' }], input_tokens: 3 }));
       return;
     }
     const body = objectOf(JSON.parse(bytes.toString()));
     const call: ProviderCall = {
       path,
+      target,
       api,
-      headers: request.headers,
+      headers,
       body,
       bytes,
       isStream: body['stream'] === true || path.includes(':stream'),
@@ -272,6 +298,9 @@ export class ChargingProvider implements AsyncDisposable {
     this.calls.push(call);
     this.underWay += 1;
     this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay);
+    response.once('close', () => {
+      if (!response.writableFinished) this.left.push(call);
+    });
     try {
       await this.#answer(call, response, this.behave(call, this.calls.length - 1));
     } finally {
@@ -281,7 +310,16 @@ export class ChargingProvider implements AsyncDisposable {
 
   async #answer(call: ProviderCall, response: ServerResponse, behaviour: Behaviour): Promise<void> {
     const { fault, firstByteMs = 0, parts = 3, partMs = 0, breaksAfter = Infinity } = behaviour;
-    await wait(firstByteMs);
+    if (firstByteMs > 0) await wait(firstByteMs);
+    if (behaviour.respond !== undefined) {
+      this.chargedNanos += this.nanosOf({
+        input: behaviour.inputTokens ?? 10,
+        cached: 0,
+        output: 0,
+      });
+      await behaviour.respond(response);
+      return;
+    }
     if (fault !== undefined && fault !== 'endless' && fault !== 'garbage') {
       await this.#fail(fault, response);
       return;
@@ -311,10 +349,13 @@ export class ChargingProvider implements AsyncDisposable {
         return;
       }
       const share =
-        Math.floor((tokens.output * (index + 1)) / count) -
-        Math.floor((tokens.output * index) / count);
+        count === Infinity
+          ? Number(index < tokens.output)
+          : Math.floor((tokens.output * (index + 1)) / count) -
+            Math.floor((tokens.output * index) / count);
       this.chargedNanos += this.nanosOf({ input: 0, cached: 0, output: share });
-      response.write(fault === 'garbage' ? 'data: {"choices":[\n\n' : part);
+      const isTaken = response.write(fault === 'garbage' ? 'data: {"choices":[\n\n' : part);
+      if (!isTaken) await untilTaken(response);
       if (partMs > 0) await wait(partMs);
     }
     response.end(last);

@@ -2,10 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { IndexedStore } from '@conversation-operator/kube/store';
-import { directly } from '@conversation-operator/outward/outward';
+import { directly, type Outward } from '@conversation-operator/outward/outward';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { modelRelayAccessOf } from '../../../src/agent/model-relay.ts';
-import { BudgetLedger } from '../../../src/budget/ledger.ts';
+import {
+  BudgetLedger,
+  type Budget,
+  type Exhausted,
+  type Reservation,
+} from '../../../src/budget/ledger.ts';
+import { parseAmount } from '../../../src/budget/money.ts';
 import { Periods } from '../../../src/budget/period.ts';
 import {
   createCallbackServer,
@@ -47,6 +53,8 @@ export interface RelaySceneOptions {
   readonly prices?: Prices;
   readonly clock?: Clock;
   readonly limits?: Partial<TransferLimits>;
+  readonly outward?: Outward;
+  readonly keys?: SandboxKeys;
   /** Shared by the replicas of one scene. */
   readonly client?: FakeKubeClient;
   readonly provider?: ChargingProvider;
@@ -56,7 +64,7 @@ export interface RelaySceneOptions {
 export class RelayScene implements AsyncDisposable {
   readonly client: FakeKubeClient;
   readonly provider: ChargingProvider;
-  readonly keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+  readonly keys: SandboxKeys;
   readonly sandboxes = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
   readonly conversations = new IndexedStore<CachedConversation>(gatewayIndexers.conversations);
   readonly templates = new IndexedStore<SandboxTemplate>({});
@@ -65,16 +73,21 @@ export class RelayScene implements AsyncDisposable {
   readonly credentials = new Map([['platform', modelKey]]);
   readonly metrics = createMetrics();
   readonly excesses: number[] = [];
+  /** Number of settlements of each reservation. */
+  readonly reservations: { settled: number }[] = [];
   readonly ledger: BudgetLedger;
   /** Whether the caches have been filled. */
   isSynced = true;
   url = '';
   readonly #side: CallbackServer;
-  readonly #providers = new Providers(directly);
+  readonly #providers: Providers;
   readonly #ownsProvider: boolean;
+  #closed: Promise<void> | undefined;
 
   private constructor(options: RelaySceneOptions, provider: ChargingProvider) {
-    const { clock = systemClock } = options;
+    const { clock = systemClock, outward = directly } = options;
+    this.#providers = new Providers(outward);
+    this.keys = options.keys ?? new SandboxKeys([Buffer.alloc(32, 7)]);
     const { metrics, keys } = this;
     this.provider = provider;
     this.#ownsProvider = options.provider === undefined;
@@ -108,7 +121,10 @@ export class RelayScene implements AsyncDisposable {
       credentials: { of: (_owner, name) => Promise.resolve(this.credentials.get(name)) },
       providers: this.#providers,
       accounts: new BudgetedAccounts({
-        ledger: this.ledger,
+        ledger: {
+          requestWrite: (record) => this.ledger.requestWrite(record),
+          reserve: async (request) => this.#counted(await this.ledger.reserve(request)),
+        },
         usage: store,
         prices: new PriceBook([
           { model: 'm', inputPerMillion, outputPerMillion, cachedInputPerMillion },
@@ -152,11 +168,43 @@ export class RelayScene implements AsyncDisposable {
     return scene;
   }
 
+  #counted<B extends Budget>(reserved: Reservation | Exhausted<B>): Reservation | Exhausted<B> {
+    if ('reason' in reserved) return reserved;
+    const count = { settled: 0 };
+    this.reservations.push(count);
+    return {
+      granted: reserved.granted,
+      settle: (spent) => {
+        count.settled += 1;
+        reserved.settle(spent);
+      },
+      release: () => {
+        count.settled += 1;
+        reserved.release();
+      },
+    };
+  }
+
   /** Closes as a gateway does: the calls first, then the ledger. */
-  async close(): Promise<void> {
-    await this.#side.close();
-    await this.#providers.close();
-    await this.ledger.close();
+  close(): Promise<void> {
+    this.#closed ??= (async () => {
+      await this.#side.close();
+      await this.#providers.close();
+      await this.ledger.close();
+    })();
+    return this.#closed;
+  }
+
+  /**
+   * Closes, and returns what the accounts of all budgets have spent, in nanos. Rejects if a call was
+   * not settled exactly once, or if an account still holds something for a call.
+   */
+  async spentInAll(): Promise<number> {
+    await this.close();
+    expect(this.reservations.filter(({ settled }) => settled !== 1)).toEqual([]);
+    const accounts = (await this.records()).flatMap(({ status }) => status?.accounts ?? []);
+    expect(accounts.flatMap(({ holders = [] }) => holders)).toEqual([]);
+    return accounts.reduce((sum, { spent, unit }) => sum + parseAmount(spent, unit), 0);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
