@@ -16,8 +16,8 @@ export interface ModelPrice {
   /** Tokens of input that the model takes at most, where they are known. */
   readonly contextWindow: number | undefined;
   /**
-   * Cost of a call in 1e-9 USD, rounded up. Input of which a part may be other than text is charged at the
-   * highest price of its kinds, because usage does not say how much there was of each.
+   * Cost of a call in 1e-9 USD, rounded up. Input of which a part may be other than text is charged
+   * at the highest price of its kinds, because usage does not say how much there was of each.
    */
   cost(usage: TokenUsage, atMs: number, isSelfContained?: boolean): number;
   /**
