@@ -153,8 +153,8 @@ export const modelApiMutants: Readonly<Record<string, TestedMutant>> = {
   'an answer grows in memory without end': {
     file: 'src/models/apis/bounded-bytes.ts',
     test: `${tests}/answer.test.ts`,
-    from: 'if (length > this.#maxBytes) {',
-    to: 'if (length > 64 * this.#maxBytes) {',
+    from: 'this.#maxBytes = maxBytes;',
+    to: 'this.#maxBytes = 64 * maxBytes;',
     name: 'keeps a megabyte at most',
   },
 };
