@@ -25,16 +25,15 @@ afterAll(async () => {
 });
 
 /** Starts a conversation in a sandbox of its own, and waits for the end of its run. */
-async function talk(): Promise<string> {
+async function talk(): Promise<void> {
   const { id } = await up.start('Say hello');
   const { status, app_conversation_id: conversation } = await up.over(id);
   expect(status).toBe('READY');
-  const { sandbox_id: sandbox } = await eventually(`the end of ${id}`, async () => {
+  await eventually(`the end of ${id}`, async () => {
     const record = await up.conversation(conversation ?? '');
     return ['finished', 'error'].includes(record.execution_status ?? '') && record;
   });
   expect(model.requests().at(-1)?.authorization).toBe(`Bearer ${key}`);
-  return sandbox;
 }
 
 const resources = async (): Promise<string> => {
