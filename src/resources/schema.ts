@@ -150,11 +150,18 @@ function checkOf(schema: JsonSchema | boolean): Check {
       return arrayCheck(schema);
     case 'string':
       return stringCheck(schema);
-    case 'integer':
-    case 'number': {
+    case 'integer': {
       const { minimum = -Infinity, maximum = Infinity } = schema;
-      const isOfType = schema.type === 'integer' ? Number.isSafeInteger : Number.isFinite;
-      return (value) => isOfType(value) && Number(value) >= minimum && Number(value) <= maximum;
+      return (value) =>
+        Number.isSafeInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
+    }
+    case 'number': {
+      const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum } = schema;
+      // A boolean, as OpenAPI 3.0 has it.
+      const isAbove = exclusiveMinimum
+        ? (value: number) => value > minimum
+        : (value: number) => value >= minimum;
+      return (value) => typeof value === 'number' && isAbove(value) && value <= maximum;
     }
     case 'number': {
       const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum } = schema;
