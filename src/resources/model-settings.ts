@@ -31,6 +31,10 @@ const modelPriceFields = z.object({
     price(),
     'Price of a million input tokens in USD that the provider writes to its cache. Absent: inputPerMillion.',
   ),
+  contextWindow: optional(
+    z.int().min(1).max(100_000_000),
+    'Maximum input tokens of the model, which bound a call that refers to content outside of its body. Absent: what the list of the gateway says.',
+  ),
 });
 
 export type ModelPrice = Readonly<z.output<typeof modelPriceFields>>;

@@ -163,30 +163,6 @@ function checkOf(schema: JsonSchema | boolean): Check {
         : (value: number) => value >= minimum;
       return (value) => typeof value === 'number' && isAbove(value) && value <= maximum;
     }
-    case 'number': {
-      const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum } = schema;
-      // A boolean, as OpenAPI 3.0 has it.
-      const isAbove = exclusiveMinimum
-        ? (value: number) => value > minimum
-        : (value: number) => value >= minimum;
-      return (value) => typeof value === 'number' && isAbove(value) && value <= maximum;
-    }
-    case 'number': {
-      const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum } = schema;
-      // A boolean, as OpenAPI 3.0 has it.
-      const isAbove = exclusiveMinimum
-        ? (value: number) => value > minimum
-        : (value: number) => value >= minimum;
-      return (value) => typeof value === 'number' && isAbove(value) && value <= maximum;
-    }
-    case 'number': {
-      const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum } = schema;
-      // A boolean, as OpenAPI 3.0 has it.
-      const isAbove = exclusiveMinimum
-        ? (value: number) => value > minimum
-        : (value: number) => value >= minimum;
-      return (value) => typeof value === 'number' && isAbove(value) && value <= maximum;
-    }
     case 'boolean':
       return (value) => typeof value === 'boolean';
     default:

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, described, listMap, text, validations } from './schema.ts';
+import { count, described, text, validations } from './schema.ts';
 
 /** Units of budgets: US dollars, and tokens of requests and answers together. */
 export const budgetCurrencies = ['USD', 'Tokens'] as const;
@@ -43,10 +43,5 @@ export const modelName = () => z.string().min(1).max(256);
 /** Sums by model. */
 export const usageByModel = () =>
   z
-    .array(
-      z
-        .object({ model: described(modelName(), 'Name of the model.'), ...usageCounters() })
-        .meta(usageGrows()),
-    )
-    .max(maxUsageModels)
-    .meta(listMap('model'));
+    .array(z.object({ model: described(modelName(), 'Name of the model.'), ...usageCounters() }))
+    .max(maxUsageModels);

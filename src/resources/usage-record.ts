@@ -78,26 +78,22 @@ const accountSchema = z
     }),
   );
 
-const rowSchema = z
-  .object({
-    day: described(day(), 'Day of the calls, in UTC.'),
-    model: described(modelName(), 'Name of the model; other: of all for which there is no room.'),
-    template: described(z.string().max(253), 'Name of the SandboxTemplate.'),
-    ...usageCounters(),
-  })
-  .meta(usageGrows());
+const rowSchema = z.object({
+  day: described(day(), 'Day of the calls, in UTC.'),
+  model: described(modelName(), 'Name of the model; other: of all for which there is no room.'),
+  template: described(z.string().max(253), 'Name of the SandboxTemplate.'),
+  ...usageCounters(),
+});
 
-const conversationUsageSchema = z
-  .object({
-    name: described(
-      objectName(),
-      'Name of the Conversation; other: of the oldest ones, for which there is no room.',
-    ),
-    ...usageCounters(),
-    lastDay: described(day(), 'Day of the last call, in UTC.'),
-    models: described(usageByModel(), 'The same by model.'),
-  })
-  .meta(usageGrows());
+const conversationUsageSchema = z.object({
+  name: described(
+    objectName(),
+    'Name of the Conversation; other: of the oldest ones, for which there is no room.',
+  ),
+  ...usageCounters(),
+  lastDay: described(day(), 'Day of the last call, in UTC.'),
+  models: described(usageByModel(), 'The same by model.'),
+});
 
 export const usageRecordSpecSchema = z
   .object({
@@ -139,6 +135,10 @@ export const usageRecordSpecSchema = z
     ),
   );
 
+/**
+ * The lists of sums are atomic: with a list map, the API server would store the fields of each entry
+ * once more in `managedFields`, and a full record would exceed the size of an object.
+ */
 export const usageRecordStatusSchema = z
   .object({
     accounts: optional(
@@ -149,18 +149,9 @@ export const usageRecordStatusSchema = z
       z.object(usageCounters()).meta(usageGrows()),
       'Sums of all calls. Absent: there was none.',
     ),
-    rows: optional(
-      z
-        .array(rowSchema)
-        .max(maxUsageRows)
-        .meta({
-          'x-kubernetes-list-type': 'map',
-          'x-kubernetes-list-map-keys': ['day', 'model', 'template'],
-        }),
-      'Sums by day, model and template.',
-    ),
+    rows: optional(z.array(rowSchema).max(maxUsageRows), 'Sums by day, model and template.'),
     conversations: optional(
-      z.array(conversationUsageSchema).max(maxUsageConversations).meta(listMap('name')),
+      z.array(conversationUsageSchema).max(maxUsageConversations),
       'Sums by conversation, also of deleted ones.',
     ),
     writers: optional(

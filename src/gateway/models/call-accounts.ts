@@ -9,7 +9,7 @@ import type { TokenUsage } from '../../models/usage.ts';
 import { deltaOf, type UsageDelta } from '../../models/usage-rows.ts';
 import {
   maxOutputWithin,
-  leastOutputTokens,
+  minOutputTokens,
   worstCaseOf,
   type WorstCase,
 } from '../../models/worst-case.ts';
@@ -34,6 +34,8 @@ export type CallOutcome =
 export interface AskedCall extends CallHolder {
   readonly asked: ModelCall;
   readonly bodyBytes: number;
+  /** Value of the header anthropic-beta, by which an agent asks for more than the model has. */
+  readonly beta: string;
   readonly baseUrl: string;
   readonly signal: AbortSignal;
 }
@@ -100,12 +102,12 @@ export class BudgetedAccounts implements CallAccounts {
     const isInMoney = budgets.some(({ unit }) => unit === 'USD');
     if (isInMoney) checkPrice(call);
     const bound = boundOf(call);
-    const isTextOnly = asked.isSelfContained && asked.images === 0;
+    const { isSelfContained } = asked;
     const atMs = this.#options.clock.now();
     const worst = ({ inputTokens, outputTokens }: WorstCase): number =>
       isInMoney && price !== undefined
         ? price.worst(
-            { maxInputTokens: inputTokens, maxOutputTokens: outputTokens, isTextOnly },
+            { maxInputTokens: inputTokens, maxOutputTokens: outputTokens, isSelfContained },
             atMs,
           )
         : 0;
@@ -114,7 +116,7 @@ export class BudgetedAccounts implements CallAccounts {
       return { nanos: worst(tokens), tokens: tokens.inputTokens + tokens.outputTokens };
     };
     const wanted = asked.maxOutputTokens ?? defaultOutputOf(call);
-    const least = Math.min(wanted, Math.max(asked.minOutputTokens, leastOutputTokens));
+    const least = Math.min(wanted, Math.max(asked.minOutputTokens, minOutputTokens));
     const reserved = await this.#options.ledger.reserve({
       owner: conversation.spec.owner,
       budgets,
@@ -158,12 +160,11 @@ export class BudgetedAccounts implements CallAccounts {
   }
 
   #costOf({ price, asked }: PricedCall, usage: TokenUsage): number {
-    const isTextOnly = asked.isSelfContained && asked.images === 0;
-    return price?.cost(usage, this.#options.clock.now(), isTextOnly) ?? 0;
+    return price?.cost(usage, this.#options.clock.now(), asked.isSelfContained) ?? 0;
   }
 
   /** Adds the call to the sums of its owner. */
-  #count({ asked, sandbox, conversation }: PricedCall, usage: TokenUsage, nanos: number): void {
+  #count({ asked, conversation }: PricedCall, usage: TokenUsage, nanos: number): void {
     const { clock, ledger, usage: sums, namespace, metrics } = this.#options;
     const day = new Date(clock.now()).toISOString().slice(0, 10);
     const subject = { owner: conversation.spec.owner, month: day.slice(0, 7) };
@@ -172,7 +173,7 @@ export class BudgetedAccounts implements CallAccounts {
       name: usageRecordNameOf(subject),
       spec: usageRecordSpecOf(subject),
     };
-    const { templateName: template } = sandbox.spec;
+    const { templateName: template } = conversation.spec;
     const { name } = conversation.metadata;
     sums.add(
       record,
@@ -208,12 +209,14 @@ const defaultOutputOf = ({ template }: AskedCall): number =>
 const notAllowed = (message: string) => new CallRefused('not-allowed', message);
 
 /** Throws `CallRefused` for a call whose cost nothing bounds. */
-function checkPrice({ asked, price }: PricedCall): void {
+function checkPrice({ asked, beta, price }: PricedCall): void {
   if (price === undefined)
     throw notAllowed(
       `The model ${asked.model} has no price, and a budget in money holds. The platform has to name its price in models.prices.`,
     );
-  const { surcharge } = asked;
+  const window = price.contextWindow ?? 0;
+  const isLonger = beta.includes('context-1m') && window < 1_000_000;
+  const surcharge = asked.surcharge ?? (isLonger ? `anthropic-beta "context-1m"` : undefined);
   if (surcharge !== undefined)
     throw notAllowed(
       `A budget in money holds, and what the provider charges for ${surcharge} can't be known before the call. Leave it out.`,

@@ -15,6 +15,7 @@ import { credentialsIn, type CredentialPlace } from './forwarded-headers.ts';
 export interface CallHolder {
   readonly sandbox: Sandbox;
   readonly conversation: CachedConversation;
+  /** Of the conversation, which another one than that of its sandbox may be. */
   readonly template: SandboxTemplate;
   readonly places: readonly CredentialPlace[];
 }
@@ -63,12 +64,10 @@ export class CallHolders {
       throw unauthorized('The sandbox is being deleted.');
     if (sandbox.spec.replicas !== 1) throw unauthorized('The sandbox is paused.');
     const conversation = await this.#conversationIn(sandbox, conversationId, signal);
-    const template = templates.store.get(sandbox.metadata.namespace, sandbox.spec.templateName);
+    const { templateName } = conversation.spec;
+    const template = templates.store.get(conversation.metadata.namespace, templateName);
     if (template === undefined)
-      throw new CallRefused(
-        'not-allowed',
-        `The sandbox template ${sandbox.spec.templateName} does not exist.`,
-      );
+      throw new CallRefused('not-allowed', `The sandbox template ${templateName} does not exist.`);
     return { sandbox, conversation, template, places: found.map(({ place }) => place) };
   }
 

@@ -158,7 +158,7 @@ export class ModelsHandler implements CallbackHandler {
     if (!isRelayed(template))
       throw new CallRefused(
         'not-allowed',
-        `The sandbox template ${sandbox.spec.templateName} does not use the relay for models.`,
+        `The sandbox template ${conversation.spec.templateName} does not use the relay for models.`,
       );
     const base = upstreamOfConversation(modelOf(holder) ?? '', { sandbox, template });
     if (base === undefined)
@@ -174,7 +174,7 @@ export class ModelsHandler implements CallbackHandler {
     if (credential !== undefined && key === undefined)
       throw new CallRefused(
         'not-allowed',
-        `The model credential ${credential}, which the sandbox template ${sandbox.spec.templateName} names, is missing or can't be used.`,
+        `The model credential ${credential}, which the sandbox template ${conversation.spec.templateName} names, is missing or can't be used.`,
       );
     const url = new URL(upstreamUrlOf(base, `/${rest}`));
     for (const [name, value] of query) if (name !== 'key') url.searchParams.append(name, value);
@@ -196,6 +196,7 @@ export class ModelsHandler implements CallbackHandler {
       ...holder,
       asked,
       bodyBytes: body.length,
+      beta: String(call.request.headers['anthropic-beta'] ?? ''),
       baseUrl: destination.url.href,
       signal: call.signal,
     });
@@ -254,10 +255,10 @@ function checkModel({ model }: ModelCall, holder: CallHolder): void {
   const own = modelOf(holder);
   const provider = own?.includes('/') === true ? own.slice(0, own.indexOf('/') + 1) : '';
   const names = [model, `${provider}${model}`];
-  if (names.some((name) => name === own || isModelAllowed(name, agent))) return;
+  if (names.some((name) => isModelAllowed(name, agent))) return;
   throw new CallRefused(
     'not-allowed',
-    `The sandbox template ${holder.sandbox.spec.templateName} does not allow the model ${model}.`,
+    `The sandbox template ${holder.conversation.spec.templateName} does not allow the model ${model}.`,
   );
 }
 

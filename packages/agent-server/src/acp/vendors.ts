@@ -148,6 +148,8 @@ export const acpVendors = {
       '.codex/config.toml': [
         'model = "{model}"',
         'model_provider = "configured"',
+        // A search runs at the provider, which bills it apart from the tokens.
+        'web_search = "disabled"',
         '[model_providers.configured]',
         'name = "configured"',
         'base_url = "{baseUrl}"',
