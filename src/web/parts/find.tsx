@@ -1,5 +1,5 @@
 import { useSignal, signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import {
   closestPlace,
   wordsPattern,
@@ -145,13 +145,15 @@ export function Find({ history, onClose }: FindProps) {
     if (hit === undefined) document.getElementById('find-open')?.focus();
     else void history.show(hit.id);
   };
-  useEffect(() => {
-    field.current?.focus();
-    return () => {
+  // In the same frame as the field itself, so that no typed character is lost.
+  useLayoutEffect(() => field.current?.focus(), []);
+  useEffect(
+    () => () => {
       search.peek()?.stop();
       if ('highlights' in CSS) CSS.highlights.delete('found');
-    };
-  }, []);
+    },
+    [],
+  );
   useEffect(() => {
     if (place.value < 0 && hits.length > 0) place.value = 0;
   }, [hits.length]);

@@ -41,6 +41,11 @@ const exceptions: readonly Exception[] = [
     why: 'a sandbox that is being paused has nothing live, and the page asks until it knows that',
   },
   {
+    what: /^GET 401$/,
+    url: at('/api/v1/quota$'),
+    why: 'a person may sign out while the page asks; a page without a session shows the sign-in',
+  },
+  {
     what: /^GET net::ERR_ABORTED$/,
     url: at('/'),
     why: 'the page itself has given the request up, because it went elsewhere',
