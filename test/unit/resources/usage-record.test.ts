@@ -135,7 +135,7 @@ it.each<[string, UsageRecordStatus]>([
   ['calls never falls', { ...status, totals: { ...sums, calls: 1 } }],
   // As texts, this one is greater.
   ['cost never falls', { ...status, totals: { ...sums, cost: '9.49' } }],
-  ['outputTokens never falls', { ...status, rows: [{ ...row, ...sums, outputTokens: 1 }] }],
+  ['outputTokens never falls', { ...status, totals: { ...sums, outputTokens: 0 } }],
   ['spent never falls', { ...status, accounts: [{ ...account, spent: '8.9' }] }],
   ['unit is immutable', { ...status, accounts: [{ ...account, unit: 'Tokens' }] }],
   [
