@@ -23,7 +23,9 @@ function isVersionOf(name: string, beginning: string): boolean {
   if (name.startsWith(beginning) && versions.test(name.slice(beginning.length))) return true;
   // The library writes some beginnings up to the middle of a version: `gpt-5-nano-`.
   const whole = beginning.replace(/[-@](?:0|20\d\d)?$/, '');
-  return whole !== beginning && name.startsWith(beginning) && versions.test(name.slice(whole.length));
+  return (
+    whole !== beginning && name.startsWith(beginning) && versions.test(name.slice(whole.length))
+  );
 }
 
 /**
@@ -50,8 +52,7 @@ const dashed = (name: string): string =>
 function modelOf(name: string, provider: Provider): KnownModel | undefined {
   const model = calcPrice({}, name, { provider })?.model;
   const isNamed =
-    model !== undefined &&
-    (isNamedBy(model.match, name) || isNamedBy(model.match, dashed(name)));
+    model !== undefined && (isNamedBy(model.match, name) || isNamedBy(model.match, dashed(name)));
   return isNamed ? { name, provider, model } : undefined;
 }
 
@@ -72,7 +73,10 @@ function providerOf(name: string): Provider | undefined {
  * unknown, also that of a fine-tuned model (`ft:…`), because its price may be another.
  */
 export function knownModelOf(model: string, baseUrl: string | undefined): KnownModel | undefined {
-  const name = model.trim().toLowerCase().replace(/^models\//, '');
+  const name = model
+    .trim()
+    .toLowerCase()
+    .replace(/^models\//, '');
   if (name.startsWith('ft:') || name.includes('.ft-')) return undefined;
   const slash = name.indexOf('/');
   const named = slash > 0 ? providerOf(name.slice(0, slash)) : undefined;

@@ -51,7 +51,10 @@ const chargedKeys: ReadonlySet<string> = new Set([
   ]),
 ]);
 /** Tools that providers run. The relay refuses them under a budget, so they add nothing. */
-const keysOfTools: ReadonlySet<string> = new Set(['web_searches_kcount', 'storage_searches_kcount']);
+const keysOfTools: ReadonlySet<string> = new Set([
+  'web_searches_kcount',
+  'storage_searches_kcount',
+]);
 const searchStepMs = 10 * 60_000;
 const hourMs = 60 * 60_000;
 

@@ -53,7 +53,9 @@ export class PriceBook {
       matchesPattern(name, each.model.toLowerCase().replace(/^models\//, '')),
     );
     const known = this.#libraryPrice(name, baseUrl);
-    return override === undefined ? known : overridden(override, override.contextWindow ?? known?.contextWindow);
+    return override === undefined
+      ? known
+      : overridden(override, override.contextWindow ?? known?.contextWindow);
   }
 
   #libraryPrice(name: string, baseUrl: string | undefined): ModelPrice | undefined {

@@ -1,4 +1,3 @@
-
 /** Facts of a call that bound its tokens; `ModelCall` says how they are read from a request. */
 export interface BoundedCall {
   /** Undefined: the request has none, and the relay sets `maxOutputDefault`. */

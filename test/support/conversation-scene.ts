@@ -1,3 +1,5 @@
+import type { ConversationQuota } from '../../src/resources/conversation-quota.ts';
+import type { CachedUsageRecord } from '../../src/resources/usage-record.ts';
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../src/controllers/agent-calls/unresponsive-agents.ts';
@@ -46,6 +48,8 @@ export class ConversationScene {
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    quotas: new IndexedStore<ConversationQuota>(),
+    usageRecords: new IndexedStore<CachedUsageRecord>(),
   };
   readonly #reconciler: ConversationReconciler;
 

@@ -16,6 +16,8 @@ import {
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { defaultMaxOutputTokens } from '../../resources/model-settings.ts';
+import type { BudgetExhaustions } from './budget-exhaustions.ts';
+import type { BudgetWarnings } from './budget-warnings.ts';
 import type { BudgetInForce } from './budgets-in-force.ts';
 import type { CallHolder } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
@@ -60,6 +62,8 @@ export interface BudgetedAccountsOptions {
   /** The budgets that hold for a conversation at present. */
   readonly budgetsOf: (conversation: CachedConversation) => readonly BudgetInForce[];
   readonly namespace: string;
+  readonly exhaustions: Pick<BudgetExhaustions, 'record'>;
+  readonly warnings: Pick<BudgetWarnings, 'watch'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly metrics: Pick<Metrics, 'modelCalls' | 'modelTokens' | 'modelCost'>;
 }
@@ -114,14 +118,21 @@ export class BudgetedAccounts implements CallAccounts {
       return { nanos: worst(tokens), tokens: tokens.inputTokens + tokens.outputTokens };
     };
     const wanted = asked.maxOutputTokens ?? defaultOutputOf(call);
-    const reserved = await this.#options.ledger.reserve({
+    const { ledger, exhaustions, warnings } = this.#options;
+    warnings.watch(conversation, budgets);
+    const reserved = await ledger.reserve({
       owner: conversation.spec.owner,
       budgets,
       want: amountOf(wanted),
       least: amountOf(Math.min(wanted, leastOutputTokens)),
       signal,
     });
-    if ('reason' in reserved) throw refusedBy(reserved);
+    if ('reason' in reserved) {
+      const refused = refusedBy(reserved);
+      if (reserved.reason === 'exhausted')
+        await exhaustions.record({ conversation, exhausted: reserved, message: refused.message });
+      throw refused;
+    }
     const perAnswer = maxOutputWithin({
       inputTokens: bound.inputTokens,
       answers: asked.answers,

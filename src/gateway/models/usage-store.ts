@@ -31,6 +31,8 @@ export interface UsageStoreOptions {
   readonly logger: Logger;
   /** Unique among all replicas that ever were. */
   readonly replica: string;
+  /** Called with the accounts of each version that was read or written. */
+  readonly onAccounts?: (key: RecordKey, accounts: readonly Account[]) => void;
 }
 
 interface StoredUsage extends StoredRecord {
@@ -81,7 +83,7 @@ export class UsageStore implements RecordStore<StoredUsage> {
       const object = await client.get(usageRecords, key.namespace, key.name, { deadlineMs });
       if (isUsageRecordOf(object, subjectOf(key))) {
         this.#confirm(key, object);
-        return { kind: 'found', record: storedOf(object) } as const;
+        return { kind: 'found', record: this.#seen(key, object) } as const;
       }
       // Another object under this name counts nothing, so that nothing may be spent.
       logger.error('A UsageRecord is for somebody else', { record: key.name });
@@ -107,7 +109,12 @@ export class UsageStore implements RecordStore<StoredUsage> {
     const { client, replica } = this.#options;
     this.#confirm(key, object);
     const pending = this.#pending.get(idOf(key));
-    const base: UsageRecordStatus = { ...object.status, accounts: accounts.map(storedAccountOf) };
+    // The operator writes the raises, which the ledger does not know.
+    const raises = new Map(object.status?.accounts?.map((each) => [each.key, each.raises]));
+    const base: UsageRecordStatus = {
+      ...object.status,
+      accounts: accounts.map((account) => storedAccountOf(account, raises.get(account.key))),
+    };
     const attempt = pending === undefined ? undefined : attemptOf(pending);
     const status =
       pending === undefined || attempt === undefined
@@ -137,12 +144,18 @@ export class UsageStore implements RecordStore<StoredUsage> {
     pending.deltas = pending.deltas.slice(count);
   }
 
+  #seen(key: RecordKey, object: UsageRecord): StoredUsage {
+    const record = storedOf(object);
+    this.#options.onAccounts?.(key, record.accounts);
+    return record;
+  }
+
   async #outcomeOf(
     key: RecordKey,
     write: Promise<UsageRecord>,
   ): Promise<WriteOutcome<StoredUsage>> {
     try {
-      return { kind: 'done', record: storedOf(await write) };
+      return { kind: 'done', record: this.#seen(key, await write) };
     } catch (error) {
       if (isConflict(error) || isAlreadyExists(error)) return { kind: 'conflict' };
       if (isNotFound(error)) return { kind: 'missing' };
@@ -210,13 +223,17 @@ function accountOf({ key, unit, spent, raised = '0', holders = [] }: UsageAccoun
   };
 }
 
-function storedAccountOf({ key, unit, spent, raised, holders }: Account): UsageAccount {
+function storedAccountOf(
+  { key, unit, spent, raised, holders }: Account,
+  raises: UsageAccount['raises'],
+): UsageAccount {
   const shown = (amount: number): string => formatAmount(amount, unit);
   return {
     key,
     unit,
     spent: shown(spent),
     ...(raised === 0 ? {} : { raised: shown(raised) }),
+    ...(raises === undefined ? {} : { raises }),
     holders: holders.map(({ id, granted, spent: settled, renewedAtMs }) => ({
       id,
       granted: shown(granted),

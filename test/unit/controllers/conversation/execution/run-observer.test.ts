@@ -1,4 +1,6 @@
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
+import type { ConversationQuota } from '../../../../../src/resources/conversation-quota.ts';
+import type { CachedUsageRecord } from '../../../../../src/resources/usage-record.ts';
 import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
@@ -89,6 +91,8 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    quotas: new IndexedStore<ConversationQuota>(),
+    usageRecords: new IndexedStore<CachedUsageRecord>(),
   };
   stores.sandboxes.set(sandbox);
   client.put(pods, aRunningPod(sandbox));

@@ -1,4 +1,6 @@
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
+import type { ConversationQuota } from '../../../../../src/resources/conversation-quota.ts';
+import type { CachedUsageRecord } from '../../../../../src/resources/usage-record.ts';
 import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import type {
@@ -65,6 +67,8 @@ function besideHanging(count: number) {
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    quotas: new IndexedStore<ConversationQuota>(),
+    usageRecords: new IndexedStore<CachedUsageRecord>(),
   };
   stores.templates.set(aTemplate());
   const addSandbox = (name: string, owner: string, podIP: string) =>
