@@ -1,5 +1,8 @@
-import type { ConversationQuota } from '../../src/resources/conversation-quota.ts';
-import type { CachedUsageRecord } from '../../src/resources/usage-record.ts';
+import {
+  conversationQuotas,
+  type ConversationQuota,
+} from '../../src/resources/conversation-quota.ts';
+import { usageRecords, type CachedUsageRecord } from '../../src/resources/usage-record.ts';
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../src/controllers/agent-calls/unresponsive-agents.ts';
@@ -104,6 +107,13 @@ export class ConversationScene {
     await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) =>
       cachedSandbox(sandbox, this.#interner),
     );
+  }
+
+  /** Caches what the operator knows of budgets. */
+  async refreshBudgets(): Promise<void> {
+    const unchanged = <T>(object: T): T => object;
+    await this.#fill(conversationQuotas, this.#stores.quotas, unchanged);
+    await this.#fill(usageRecords, this.#stores.usageRecords, unchanged);
   }
 
   async #fill<S extends KubeObject, T extends KubeObject>(

@@ -184,7 +184,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         const after = lookup.cachedConversation(name);
         if (after === undefined || !isClosed(after)) return recorded;
         // Another answer may have closed the question, or the agent may have withdrawn it.
-        return hasAnswer(after, id, body) ? delivered : recorded;
+        return hasAnswer(after, id, body) && budgetEffect === undefined ? delivered : recorded;
       },
     }),
   ];

@@ -65,6 +65,8 @@ describe('the controllers of conversations', () => {
     const [, controller] = conversationControllers({
       caches: {
         conversations: { ...unwatched, store: conversations },
+        quotas: unwatched,
+        usageRecords: unwatched,
         sandboxes: { addHandler: (handler: Handler<Sandbox>) => handler.added?.(sandbox) },
       },
       notified: () => () => undefined,
