@@ -2,6 +2,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import type { EventDetails } from '@conversation-operator/kube/events';
 import { BudgetExhaustions } from '../../../../src/gateway/models/budget-exhaustions.ts';
 import { recordKeyOf } from '../../../../src/gateway/models/usage-store.ts';
+import type { Approval } from '../../../../src/resources/approval.ts';
 import { conversations } from '../../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../../src/resources/conversation-status.ts';
 import { aConversation, aStoredConversation, noon, noonMs } from '../../../support/builders.ts';
@@ -151,7 +152,7 @@ it('replaces all fields of another budget', async () => {
 });
 
 it('keeps the budget of an open question, which an answer raises', async () => {
-  const question = {
+  const question: Approval = {
     id: 'budget-1',
     title: 'Continue?',
     kind: 'budget',
@@ -163,7 +164,7 @@ it('keeps the budget of an open question, which an answer raises', async () => {
     requestedTime: noon,
     callHash: 'h',
     agentEpoch: 1,
-  } as const;
+  };
   const bench = new Bench({ approval: question });
   await bench.refuse();
   await bench.clock.advance(2_000);
