@@ -3,20 +3,22 @@ import type { AgentKind } from '../resources/agent-settings.ts';
 
 /**
  * The base URL of a model's API, to which the relay appends what an agent appends to the base URL
- * that it was given. Measured with the pinned versions, for a base URL without a slash at its end:
+ * that it was given. Measured with the pinned versions, for a base URL without a slash at its end;
+ * OpenHands calls models by LiteLLM 1.105.3:
  *
- * | agent | appended path | key in the header |
+ * | agent | appended path | header |
  * |---|---|---|
- * | OpenHands (LiteLLM 1.105.3), `anthropic/`, `claude…` | `/v1/messages` | x-api-key |
- * | OpenHands, `gemini/` | `/models/{model}:generateContent`, `:streamGenerateContent` | x-goog-api-key |
+ * | OpenHands, `anthropic/`, `claude-…` | `/v1/messages` | x-api-key |
+ * | OpenHands, `gemini/` | `/models/{model}:[stream]generateContent` | x-goog-api-key |
  * | OpenHands, `mistral/`, `minimax/` | `/v1/chat/completions` | Authorization |
- * | OpenHands, `litellm_proxy/`, `openhands/` | `/chat/completions`, `/v1/model/info` | Authorization |
- * | OpenHands, `openai/`, `gpt…` and the others | `/chat/completions`, `/responses` | Authorization |
+ * | OpenHands, others | `/chat/completions`, `/responses` | Authorization |
  * | reference agent | `/chat/completions` | Authorization |
- * | codex | `/responses`, `/models` | Authorization |
- * | claude | `/v1/messages`, `/v1/messages/count_tokens` | x-api-key |
+ * | codex | `/responses` | Authorization |
+ * | claude | `/v1/messages` | x-api-key |
  * | qwen, opencode, kimi | `/chat/completions` | Authorization |
- * | gemini | `/v1beta/models/{model}:generateContent`, `:streamGenerateContent` | x-goog-api-key |
+ * | gemini | `/v1beta/models/{model}:[stream]generateContent` | x-goog-api-key |
+ *
+ * OpenHands with `litellm_proxy/` or `openhands/` also reads `/v1/model/info`.
  */
 export interface UpstreamOptions {
   /** Model of the conversation. */
@@ -42,7 +44,7 @@ export function upstreamOf({
       ? undefined
       : providerUpstreams[provider];
   }
-  // LiteLLM appends no path to a base URL that ends with it, but always does to the relay's address.
+  // LiteLLM does not append a path with which a base URL ends. The relay's address ends with none.
   const base = baseUrl.replace(/\/+$/, '').replace(/\/(v1\/messages|chat\/completions)$/, '');
   return withVersion(base, provider);
 }
@@ -95,8 +97,8 @@ const providerUpstreams: Readonly<Record<string, string>> = {
 };
 
 /**
- * The provider that LiteLLM selects by the text before the first slash. Of names without a slash,
- * only those of OpenAI and Anthropic are known.
+ * The provider that LiteLLM selects by the text before the first slash. A name without a slash is
+ * known only for OpenAI and Anthropic.
  */
 function providerOf(model: string): string | undefined {
   if (model.includes('/')) return model.slice(0, model.indexOf('/'));

@@ -928,18 +928,29 @@ describe('the chart', () => {
     expect(spec.egress.at(-1).ports).toEqual([{ port: 443, protocol: 'TCP' }]);
   });
 
-  it('mounts the keys of models in the operator only, from a Secret that it has no right to read', () => {
-    const podOf = (component: string): Body => full.one('Deployment', component).spec.template.spec;
-    const { volumes, containers } = podOf('-operator');
-    const volume = volumes.find(({ secret }: Body) => secret.secretName === 'models');
-    const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
-    expect(mount).toMatchObject({
-      readOnly: true,
-      mountPath: readOperatorConfig(full.environment('operator')).AGENT_CREDENTIALS_DIR,
-    });
-    expect(JSON.stringify(podOf('-gateway'))).not.toContain(volume.name);
-    expect(readOperatorConfig(chart.environment('operator')).AGENT_CREDENTIALS_DIR).toBeUndefined();
-    expect(chart.one('Deployment', 'operator').spec.template.spec.volumes).toHaveLength(1);
+  it.each([
+    ['operator', readOperatorConfig],
+    ['gateway', readGatewayConfig],
+  ] as const)(
+    'mounts the keys of models in the %s, from a Secret that it has no right to read',
+    (component, read) => {
+      const { volumes, containers } = full.one('Deployment', `-${component}`).spec.template.spec;
+      const volume = volumes.find(({ secret }: Body) => secret?.secretName === 'models');
+      const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
+      expect(mount).toMatchObject({
+        readOnly: true,
+        mountPath: read(full.environment(component)).AGENT_CREDENTIALS_DIR,
+      });
+      expect(read(chart.environment(component)).AGENT_CREDENTIALS_DIR).toBeUndefined();
+      expect(chart.one('Deployment', component).spec.template.spec.volumes).toHaveLength(1);
+    },
+  );
+
+  it('gives the gateway the prices of models', async () => {
+    const prices = [{ model: 'gpt-5*', inputPerMillion: 1.25, outputPerMillion: 10 }];
+    const rendered = await RenderedChart.of(4, { values: { models: { prices } } });
+    expect(readGatewayConfig(rendered.environment('gateway')).MODELS_PRICES).toEqual(prices);
+    expect(readGatewayConfig(chart.environment('gateway')).MODELS_PRICES).toEqual([]);
   });
 
   describe('with an archive', () => {

@@ -60,6 +60,24 @@ describe('without the internet', () => {
       expect([address, openPorts(policy, address)]).toEqual([address, []]);
   });
 
+  it('a sandbox still reaches the callback server of the gateway, which has its model, git and tools', async () => {
+    const chart = await RenderedChart.of(4, { values: { networkPolicies: closed } });
+    const { egress } = chart.one('NetworkPolicy', '-sandboxes').spec;
+    expect(egress).toContainEqual({
+      ports: [{ port: 'agent-side', protocol: 'TCP' }],
+      to: [
+        {
+          namespaceSelector: {
+            matchLabels: {
+              'kubernetes.io/metadata.name': chart.one('Deployment', '-gateway').metadata.namespace,
+            },
+          },
+          podSelector: chart.one('Deployment', '-gateway').spec.selector,
+        },
+      ],
+    });
+  });
+
   it('the gateway reaches an API server of a public address where that is named', async () => {
     const { gateway: policy } = await render({
       ...closed,
@@ -99,6 +117,55 @@ describe('with the internet', () => {
     for (const address of [...metadataService, '10.0.0.2'])
       expect(openPorts(gateway, address)).toEqual([]);
   });
+});
+
+describe('the models of templates', () => {
+  const forge = { gitHosts: [{ provider: 'forgejo', url: 'https://forge.example.com:3000' }] };
+  const apiServer = { cidrs: ['10.0.0.1/32'] };
+  const codex = { enabled: true, image: { repository: 'codex' } };
+
+  it.each<[string, object, readonly number[]]>([
+    ['none', {}, [3000]],
+    [
+      'one at a port',
+      { defaultTemplate: { agent: { baseUrl: 'https://m.example.com:8443/v1' } } },
+      [3000, 8443],
+    ],
+    ['one of a vendor', { defaultTemplate: { agent: { model: 'anthropic/claude' } } }, [3000, 443]],
+    ['one of an agent', { agents: { codex } }, [3000, 443]],
+    [
+      'one of an agent at a port',
+      { agents: { codex: { ...codex, agent: { baseUrl: 'http://m.example.com:81' } } } },
+      [3000, 81],
+    ],
+    [
+      'one of an agent that is off',
+      { agents: { codex: { agent: { baseUrl: 'http://m.example.com:81' } } } },
+      [3000],
+    ],
+  ])('give the gateway the public internet at their ports: %s', async (_name, values, ports) => {
+    const { gateway } = await render({ apiServer }, { ...forge, ...values });
+    expect(openPorts(gateway, '203.0.113.9')).toEqual(ports);
+  });
+
+  it.each([{}, closed])(
+    'in the cluster and at addresses are open to the gateway: %j',
+    async (more) => {
+      const values = {
+        defaultTemplate: { agent: { baseUrl: 'http://vllm.models.svc:8000/v1' } },
+        agents: { codex: { ...codex, agent: { baseUrl: 'http://10.9.8.7:8001/v1' } } },
+        networkPolicies: { apiServer, ...more },
+      };
+      const chart = await RenderedChart.of(4, { values });
+      const rendered = chart.one('NetworkPolicy', '-gateway');
+      const gateway = networkPolicySchema.parse(rendered);
+      expect(openPorts(gateway, '10.9.8.7')).toEqual([8001]);
+      expect(openPorts(gateway, '10.9.8.8')).toEqual([]);
+      expect(rendered.spec.egress).toContainEqual({
+        to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'models' } } }],
+      });
+    },
+  );
 });
 
 describe('with a proxy', () => {
@@ -404,6 +471,29 @@ describe('where the values ask for policies of Cilium', () => {
         'fd00::7/128:3000',
         '10.0.0.7/32:80',
         'api.github.example.com:8443',
+      ],
+    ]);
+  });
+
+  it('the gateway reaches the models of templates', async () => {
+    const image = { repository: 'agent' };
+    const values = {
+      gitHosts: [{ provider: 'forgejo', url: 'https://forge.example.com' }],
+      defaultTemplate: { agent: { allowedModels: ['openai/*', 'gemini/*', 'groq/*'] } },
+      agents: {
+        claude: { enabled: true, image },
+        qwen: { enabled: true, image, agent: { baseUrl: 'https://m.example.com:8443/v1' } },
+        kimi: { enabled: true, image, agent: { baseUrl: 'http://vllm.models.svc:8000/v1' } },
+      },
+    };
+    expect(hostsOf(await renderCilium({}, values))).toEqual([
+      [],
+      [
+        'forge.example.com:443',
+        'api.openai.com:443',
+        'generativelanguage.googleapis.com:443',
+        'api.anthropic.com:443',
+        'm.example.com:8443',
       ],
     ]);
   });

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { auditKinds } from '../../../src/observability/audit.ts';
 
 const docs = readFileSync(join(import.meta.dirname, '../../../docs/security.md'), 'utf8');
-/** Fields of every line of a request, of which the text above the table speaks. */
+/** Fields of every line of a request, of which the text above the list speaks. */
 const common = ['requestId', 'client', 'owner', 'key', 'person', 'session', 'serviceAccount'];
 const kinds = Object.entries(auditKinds);
 
@@ -25,16 +25,15 @@ describe('a kind of line of the audit log', () => {
     expect(fields.length).toBeGreaterThan(3);
   });
 
-  it('is in the table of docs/security.md, with its fields', () => {
-    const rows = docs
-      .slice(docs.indexOf('## Audit'), docs.indexOf('## Keys'))
-      .split('\n')
-      .filter((line) => line.startsWith('| `'))
-      .map((line) => line.replaceAll(/\s+/g, ' ').trim());
+  it('is in the list of docs/security.md, with its fields', () => {
+    const section = docs.slice(docs.indexOf('## Audit'), docs.indexOf('## Keys'));
+    const rows = [...section.matchAll(/^- `.*(?:\n .*)*/gm)].map(([row]) =>
+      row.replaceAll(/\s+/g, ' '),
+    );
     expect(rows).toEqual(
       kinds.map(([name, { schema, when }]) => {
         const own = Object.keys(schema.shape).filter((field) => !common.includes(field));
-        return `| \`${name}\` | ${when} | ${own.map((field) => `\`${field}\``).join(', ')} |`;
+        return `- \`${name}\`, ${when}: ${own.map((field) => `\`${field}\``).join(', ')}`;
       }),
     );
   });

@@ -181,3 +181,53 @@ describe('the archive of a template', () => {
     ).toEqual({ ...defaults, retention: '1h' });
   });
 });
+
+describe('the models of a template', () => {
+  const price = { model: 'gpt-5*', inputPerMillion: 1.25, outputPerMillion: 10 };
+  const errors = (models: object) => {
+    const spec = { podTemplate: { spec: { containers: [] } }, agent: {}, models };
+    return validate({ spec } as Json, schema).map(({ field, message }) => `${field}: ${message}`);
+  };
+
+  it.each<[string, object]>([
+    ['nothing', {}],
+    ['every field', { relay: false, passThrough: true, maxOutputTokens: 1, prices: [price] }],
+    ['prices of zero', { prices: [{ ...price, inputPerMillion: 0, cachedInputPerMillion: 0 }] }],
+  ])('may have %s', (_name, models) => {
+    expect(errors(models)).toEqual([]);
+    const template = aTemplate();
+    expect(shapeOf(sandboxTemplateSpecSchema)({ ...template.spec, models })).toBe(true);
+  });
+
+  it.each<[string, object, string]>([
+    [
+      'a negative price',
+      { prices: [{ ...price, outputPerMillion: -1 }] },
+      'spec.models.prices[0].outputPerMillion',
+    ],
+    [
+      'a text as a price',
+      { prices: [{ ...price, outputPerMillion: '1' }] },
+      'spec.models.prices[0].outputPerMillion',
+    ],
+    [
+      'no price of output',
+      { prices: [{ model: 'm', inputPerMillion: 1 }] },
+      'spec.models.prices[0].outputPerMillion',
+    ],
+    [
+      'two prices of one name',
+      { prices: [price, price] },
+      'spec.models.prices[1]: Duplicate value',
+    ],
+    [
+      'a name with a space',
+      { prices: [{ ...price, model: 'a b' }] },
+      'model must be the name of a model, in which * matches any characters',
+    ],
+    ['no output tokens', { maxOutputTokens: 0 }, 'spec.models.maxOutputTokens'],
+    ['another type', { relay: 'no' }, 'spec.models.relay'],
+  ])('are refused for %s', (_name, models, error) => {
+    expect(errors(models)).toContainEqual(expect.stringContaining(error));
+  });
+});
