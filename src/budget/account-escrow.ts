@@ -35,6 +35,7 @@ interface Waiter extends AccountRequest {
 export interface AccountEscrowOptions {
   readonly key: string;
   readonly unit: BudgetUnit;
+  readonly limit: number;
   readonly clock: Clock;
   readonly nextId: () => string;
   /** Maximum wait for the store, and for what others give back. */
@@ -47,8 +48,10 @@ export interface AccountEscrowOptions {
 
 /** Duration without a new call after which a share without calls in flight is given back. */
 export const idleMs = 1_000;
-/** Maximum age of the record that a call may be refused by. */
+/** Maximum age, at the begin of a call, of the record that the call may be refused by. */
 const maxRefusalAgeMs = 500;
+/** The same at the end of its wait, during which the record is polled. */
+const maxWaitAgeMs = 3_000;
 
 /**
  * The share of one account, and the calls that wait for more of it. A call is decided at once where
@@ -63,10 +66,10 @@ export class AccountEscrow {
   #share: Share;
   /** Shares without calls that are on their way out of the record. */
   #leaving: readonly Share[] = [];
-  #limit = 0;
+  #limit: number;
   #seen: Account;
   #seenAtMs = -Infinity;
-  /** What calls will ask for that still wait for another account. */
+  /** Amount that calls will ask for which still wait for another account. */
   #expected = 0;
   #typical = 0;
   #lastUsedMs = -Infinity;
@@ -75,10 +78,12 @@ export class AccountEscrow {
     this.#options = options;
     this.key = options.key;
     this.unit = options.unit;
+    this.#limit = options.limit;
     this.#share = new Share(options.nextId());
     this.#seen = emptyAccount(options.key, options.unit);
   }
 
+  /** The limit as the newest call knows it. */
   set limit(limit: number) {
     this.#limit = limit;
   }
@@ -101,14 +106,14 @@ export class AccountEscrow {
     return this.#share.reserved > 0;
   }
 
-  /** What the share can give at once: less where the limit was lowered below what is committed. */
+  /** The share can give this at once: less where the limit was lowered below what is committed. */
   get #free(): number {
     const excess = committedOf(this.#seen) - sumOf(this.#limit, this.#seen.raised);
     return Math.max(0, this.#share.free - Math.max(0, excess));
   }
 
   has(amount: number): boolean {
-    return this.#queue.isEmpty && this.#free >= amount;
+    return amount === 0 || (this.#queue.isEmpty && this.#free >= amount);
   }
 
   /** Has the next write take this much, too. The caller asks for it, or ends the expectation. */
@@ -167,14 +172,21 @@ export class AccountEscrow {
 
   /** Gives what the share has to the calls that wait. A call that needs more delays no other. */
   serve(): void {
+    if (this.#queue.isEmpty || this.#free === 0) return;
     for (const waiter of this.#queue.inOrder())
       if (this.#free >= waiter.want) waiter.end(this.#claim(waiter.want), true);
   }
 
   /** A call gets what there is at the end of its wait. */
   #endWait(waiter: Waiter): void {
-    const reason = this.#isKnownSince(waiter.sinceMs) ? 'exhausted' : 'unavailable';
-    waiter.end(this.#partFor(waiter) ?? this.#refusal(reason), true);
+    const isExhausted = this.#isKnownFor(waiter) && this.#left < waiter.least;
+    const refusal = this.#refusal(isExhausted ? 'exhausted' : 'unavailable');
+    waiter.end(this.#partFor(waiter) ?? refusal, true);
+  }
+
+  /** Amount for new calls of this replica, as of the last version of the account. */
+  get #left(): number {
+    return roomOf(this.#seen, this.#share.id, this.#limit) - this.#share.used;
   }
 
   #partFor({ want, least }: Demand): Claim | undefined {
@@ -188,13 +200,15 @@ export class AccountEscrow {
     return { reason, spent: sumOf(spentOf(this.#seen), this.#share.spent - stored), raised };
   }
 
-  #isKnownSince(sinceMs: number): boolean {
-    return this.#seenAtMs >= sinceMs - maxRefusalAgeMs;
+  /** Whether the last version is new enough to refuse a call, also after this process was paused. */
+  #isKnownFor({ sinceMs }: Waiter): boolean {
+    const { clock } = this.#options;
+    return this.#seenAtMs >= Math.max(sinceMs - maxRefusalAgeMs, clock.monotonic() - maxWaitAgeMs);
   }
 
   /** Whether a call waits that only a newer version of the record can decide. */
   get needsRead(): boolean {
-    return this.#queue.inOrder().some(({ sinceMs }) => !this.#isKnownSince(sinceMs));
+    return this.#queue.inOrder().some((waiter) => !this.#isKnownFor(waiter));
   }
 
   /**
@@ -205,10 +219,10 @@ export class AccountEscrow {
     const { id, reserved } = this.#share;
     const hope = sumOf(unspentByOthers(this.#seen, id), reserved);
     for (const waiter of this.#queue.inOrder()) {
-      if (!this.#isKnownSince(waiter.sinceMs)) continue;
-      const mayGet = roomOf(this.#seen, id, this.#limit) - this.#share.used + hope;
-      if (hope === 0) this.#endWait(waiter);
-      else if (mayGet < waiter.least) waiter.end(this.#refusal('exhausted'), true);
+      if (!this.#isKnownFor(waiter)) continue;
+      const part = hope === 0 ? this.#partFor(waiter) : undefined;
+      if (part !== undefined) waiter.end(part, true);
+      else if (this.#left + hope < waiter.least) waiter.end(this.#refusal('exhausted'), true);
     }
   }
 
@@ -235,8 +249,11 @@ export class AccountEscrow {
     this.#share = new Share(this.#options.nextId());
   }
 
-  /** The account as the next write has it, with what the share is to have. */
-  plan(account: Account, nowMs: number): Account {
+  /**
+   * The account as the next write has it, with what the share is to have. `isDoubtful`: the write
+   * has to change the record, even where nothing is needed.
+   */
+  plan(account: Account, nowMs: number, isDoubtful: boolean): Account {
     const settled = this.#leaving.reduce(
       (left, { id, used }) => withoutHolder(left, id, used),
       account,
@@ -246,7 +263,7 @@ export class AccountEscrow {
     if (this.#expected > 0) demands.push({ want: this.#expected, least: 1 });
     const ahead = this.#isQuiet && !this.isWaitedFor ? 0 : Math.ceil(reserved + 2 * this.#typical);
     const granted = grantFor(roomOf(settled, id, this.#limit), { used, demands, ahead });
-    if (granted === 0 && stored === undefined) return settled;
+    if (granted === 0 && stored === undefined && !isDoubtful) return settled;
     return withHolder(settled, { id, granted, spent, renewedAtMs: nowMs });
   }
 

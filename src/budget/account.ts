@@ -10,16 +10,23 @@ import type { Account, BudgetUnit, Holder } from './record-store.ts';
 // - A grant shrinks only in a write of its own replica, which has stopped to use the difference
 //   before the write is sent. Where a write's outcome is unknown, the replica uses the lesser of
 //   what may be stored.
-// - A holder that is silent for too long is removed by any replica, which counts its whole grant as
-//   spent. A removal therefore never frees money, so a wrong clock, or a replica that wakes up after
-//   an hour, cost accuracy alone: what that replica still spends of its grant has been counted.
+// - A holder that is silent for too long is removed by any replica, which counts its whole grant
+//   as spent. A removal therefore never frees money, so a wrong clock, or a replica that wakes up
+//   after an hour, cost accuracy alone: what that replica still spends has been counted.
 // - The id of a holder is used once. A replica that does not find its holder drops what it had.
 
 /** Duration without a renewal after which a holder is dead, and its whole grant counts as spent. */
 export const deadAfterMs = 600_000;
 
+/** Maximum number of holders of an account in the schema of UsageRecord. */
+const maxHolders = 100;
+
+const dayMs = 24 * 3_600_000;
 /** Duration after its end for which an account stays in the record, for those who read it. */
-const keepEndedMs = 35 * 24 * 3_600_000;
+const keepEndedMs = 35 * dayMs;
+/** The same in a record with more accounts than `manyAccounts`; the schema allows 200. */
+const keepEndedOfManyMs = 2 * dayMs;
+const manyAccounts = 150;
 
 export const emptyAccount = (key: string, unit: BudgetUnit): Account => ({
   key,
@@ -29,15 +36,15 @@ export const emptyAccount = (key: string, unit: BudgetUnit): Account => ({
   holders: [],
 });
 
-/** What is spent or may be spent by now. */
+/** Amount that is spent, or may be spent by now. */
 export const committedOf = ({ spent, holders }: Account): number =>
   sumOf(spent, ...holders.map(({ granted }) => granted));
 
-/** What is known to be spent. */
+/** Amount that is known to be spent. */
 export const spentOf = ({ spent, holders }: Account): number =>
   sumOf(spent, ...holders.map((holder) => holder.spent));
 
-/** What nobody holds. */
+/** Amount that nobody holds. */
 export const availableOf = (account: Account, limit: number): number =>
   Math.max(0, sumOf(limit, account.raised) - committedOf(account));
 
@@ -47,7 +54,7 @@ export function roomOf(account: Account, id: string, limit: number): number {
   return availableOf({ ...account, holders: others }, limit);
 }
 
-/** What other holders have been granted and have not spent as far as the record shows. */
+/** Amount that other holders may still give back, as far as the record shows. */
 export const unspentByOthers = (account: Account, id: string): number =>
   sumOf(
     ...account.holders
@@ -62,17 +69,17 @@ export interface Demand {
 }
 
 export interface ShareNeeds {
-  /** What the holder has spent and has in flight. */
+  /** Amount that the holder has spent and has in flight. */
   readonly used: number;
   /** In the order in which the calls are served. */
   readonly demands: readonly Demand[];
-  /** What the holder would like to have ready for the next calls. */
+  /** Amount to have ready for the next calls. */
   readonly ahead: number;
 }
 
 /**
- * What a holder asks to be granted: what it uses, what waits, and a part of the rest for the next
- * calls. The part gets smaller as the budget runs out, so that the last cents are left for calls of
+ * A holder asks to be granted what it uses, what waits, and a part of the rest for the next calls.
+ * The part gets smaller as the budget runs out, so that the last cents are left for calls of
  * all replicas. The room of a call that does not fit is left to others.
  */
 export function grantFor(room: number, { used, demands, ahead }: ShareNeeds): number {
@@ -101,15 +108,27 @@ export const withoutHolder = (account: Account, id: string, spent: number): Acco
       }
     : account;
 
-/** Removes holders that died. Their calls may have been charged, so nothing of them is given back. */
+/**
+ * Removes holders that died, and the oldest of too many. Their calls may have been charged, so
+ * nothing of them is given back.
+ */
 export function withoutDead(account: Account, nowMs: number): Account {
-  const dead = account.holders.filter(({ renewedAtMs }) => nowMs - renewedAtMs > deadAfterMs);
-  return dead.reduce((left, { id, granted }) => withoutHolder(left, id, granted), account);
+  const dead = account.holders
+    .toSorted((a, b) => b.renewedAtMs - a.renewedAtMs)
+    .filter(({ renewedAtMs }, index) => nowMs - renewedAtMs > deadAfterMs || index >= maxHolders);
+  return dead.reduce(
+    (left, { id, granted, spent }) => withoutHolder(left, id, Math.max(granted, spent)),
+    account,
+  );
 }
 
 /**
- * Whether the account may leave the record: its period ended long ago, and no holder is left that
- * could settle into it.
+ * Leaves out accounts whose period ended long ago, and of which no holder is left that could settle
+ * into them.
  */
-export const isForgettable = ({ key, holders }: Account, nowMs: number): boolean =>
-  holders.length === 0 && endOfAccountMs(key) + keepEndedMs < nowMs;
+export function withoutForgotten(accounts: readonly Account[], nowMs: number): readonly Account[] {
+  const keepMs = accounts.length > manyAccounts ? keepEndedOfManyMs : keepEndedMs;
+  return accounts.filter(
+    ({ key, holders }) => holders.length > 0 || endOfAccountMs(key) + keepMs >= nowMs,
+  );
+}

@@ -21,10 +21,14 @@ export class FairQueue<T> {
 
   /** All items in the order in which they are served, if each is served. */
   inOrder(): readonly T[] {
-    const queues = [...this.#byOwner.values()].map((items) => [...items]);
-    const longest = Math.max(0, ...queues.map(({ length }) => length));
-    return Array.from({ length: longest }, (_, turn) =>
-      queues.flatMap((items) => items.slice(turn, turn + 1)),
-    ).flat();
+    const items: T[] = [];
+    let queues = [...this.#byOwner.values()].map((ofOwner) => ofOwner.values());
+    while (queues.length > 0)
+      queues = queues.filter((queue) => {
+        const { done = false, value } = queue.next();
+        if (!done) items.push(value as T);
+        return !done;
+      });
+    return items;
   }
 }

@@ -6,7 +6,7 @@ import { RecordEscrow } from './record-escrow.ts';
 import type { BudgetUnit, RecordKey, RecordStore } from './record-store.ts';
 import type { Claim } from './share.ts';
 
-/** What a call costs. Integers from 0: 1e-9 USD, and tokens. */
+/** The cost of a call. Integers from 0: 1e-9 USD, and tokens. */
 export interface Amount {
   readonly nanos: number;
   readonly tokens: number;
@@ -36,7 +36,10 @@ export interface ReserveRequest<B extends Budget = Budget> {
 export interface Reservation {
   /** From `least` to `want`: as much as was left. The call must not be able to cost more. */
   readonly granted: Amount;
-  /** Counts what the call has cost. More than `granted` is counted, too. Only the first call of `settle` or `release` has an effect. */
+  /**
+   * Counts what the call has cost. More than `granted` is counted, too. Only the first call of
+   * `settle` or `release` has an effect.
+   */
   settle(spent: Amount): void;
   /** The call was certainly not made. */
   release(): void;
@@ -77,12 +80,12 @@ const costOf = (spent: number, reserved: number): number =>
 
 /**
  * Lets calls be made only within budgets, by any number of replicas. A call reserves its worst case
- * before it is made, and settles what it has cost. Each replica holds a share of a budget in escrow,
- * which it has taken from the UsageRecord before it is used (account.ts says why the money is safe),
- * so most calls are decided without a request, and go on while the API server is away.
+ * before it is made, and settles what it has cost. Each replica holds a share of a budget in
+ * escrow, which it has taken from the UsageRecord before it is used (account.ts says why the money
+ * is safe), so most calls are decided without a request, and go on while the API server is away.
  *
- * The states of a unit of money: available in the record, free in a share, reserved by a call, spent.
- * Only a confirmed write makes it free; only a call that has not been made makes it free again.
+ * A unit of money is available in the record, free in a share, reserved by a call, or spent. Only a
+ * confirmed write makes it free, and only a call that has cost less makes it free again.
  */
 export class BudgetLedger {
   readonly #options: LedgerOptions;
@@ -181,9 +184,12 @@ export class BudgetLedger {
 
   /** Has the writes of all records that lack something begin at once. */
   #expect(budgets: readonly Budget[], want: Amount): readonly (() => void)[] {
-    const escrows = budgets.map(
-      (budget) => [this.#account(budget), want[fields[budget.unit]]] as const,
-    );
+    const escrows = budgets.map((budget) => {
+      const account = this.#account(budget);
+      // A call that waits for long knows an older limit than those that come after it.
+      account.limit = budget.limit;
+      return [account, want[fields[budget.unit]]] as const;
+    });
     if (escrows.every(([account, amount]) => account.has(amount))) return [];
     return escrows.map(([account, amount]) =>
       account.has(amount) ? () => undefined : account.expect(amount),
@@ -199,9 +205,7 @@ export class BudgetLedger {
   }
 
   #account({ record, account, unit, limit }: Budget): AccountEscrow {
-    const escrow = this.#record(record).account(account, unit);
-    escrow.limit = limit;
-    return escrow;
+    return this.#record(record).account(account, unit, limit);
   }
 
   #record(key: RecordKey): RecordEscrow {

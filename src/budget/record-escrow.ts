@@ -1,7 +1,7 @@
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { sleep, type Timer } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
-import { deadAfterMs, emptyAccount, isForgettable, withoutDead } from './account.ts';
+import { deadAfterMs, emptyAccount, withoutDead, withoutForgotten } from './account.ts';
 import { AccountEscrow, idleMs } from './account-escrow.ts';
 import type { Account, BudgetUnit, RecordKey, RecordStore, StoredRecord } from './record-store.ts';
 
@@ -53,13 +53,15 @@ export class RecordEscrow {
     this.#options = options;
   }
 
-  account(key: string, unit: BudgetUnit): AccountEscrow {
+  /** `limit`: of an account that is not in use yet. */
+  account(key: string, unit: BudgetUnit, limit: number): AccountEscrow {
     const known = this.#accounts.get(key);
     if (known !== undefined) return known;
     const { clock, nextId, maxWaitMs } = this.#options;
     const account = new AccountEscrow({
       key,
       unit,
+      limit,
       clock,
       nextId,
       maxWaitMs,
@@ -101,8 +103,9 @@ export class RecordEscrow {
   async close(deadlineMs: number): Promise<void> {
     const { clock } = this.#options;
     this.#isFinal = true;
-    while (!this.#isUnused && clock.monotonic() < deadlineMs) {
-      this.#start();
+    // A write that is under way may still bring a share into the record.
+    while ((this.#isWorking || !this.#isUnused) && clock.monotonic() < deadlineMs) {
+      if (!this.#isWorking) this.#start();
       await sleep(clock, 20);
     }
     this.#timer?.cancel();
@@ -117,18 +120,9 @@ export class RecordEscrow {
     this.#isWorking = true;
     void this.#work().finally(() => {
       this.#isWorking = false;
-      if (this.#stop.signal.aborted) return;
       if (this.#isAsked) this.#start();
-      else if (this.#isUnused) this.#options.onUnused();
-      else this.#rest();
+      else this.#schedule();
     });
-  }
-
-  #rest(): void {
-    // A write of unknown outcome may still bring a share into the record.
-    if (this.#doubtful === undefined)
-      for (const [key, account] of this.#accounts) if (account.isUnused) this.#accounts.delete(key);
-    this.#schedule();
   }
 
   /** Sets the timer of the next step, unless one is set. */
@@ -140,8 +134,19 @@ export class RecordEscrow {
     this.#timer = clock.after(isPolling ? pollMs * (0.75 + random() / 2) : flushInMs, () => {
       this.#timer = undefined;
       if (isPolling) this.#record = undefined;
-      this.#start();
+      this.#forget();
+      if (this.#isUnused) this.#options.onUnused();
+      else this.#start();
     });
+  }
+
+  /**
+   * Forgets accounts a while after their last use, so that an agent that repeats refused calls
+   * costs no read for each. A write of unknown outcome may still bring a share into the record.
+   */
+  #forget(): void {
+    if (this.#doubtful !== undefined) return;
+    for (const [key, account] of this.#accounts) if (account.isUnused) this.#accounts.delete(key);
   }
 
   async #work(): Promise<void> {
@@ -179,21 +184,23 @@ export class RecordEscrow {
     const accounts = new Map(record.accounts.map((account) => [account.key, account]));
     const ageMs = clock.monotonic() - this.#lastWriteMs;
     const mayFlush = ageMs >= flushMs || this.#isFinal;
-    let [isUrgent, isChanged] = [record.version === this.#doubtful || this.#isFinal, false];
+    // Another version ends the doubt, because the write of unknown outcome can not replace it.
+    const isDoubtful = record.version === this.#doubtful;
+    let [isUrgent, isChanged] = [isDoubtful || this.#isFinal, false];
     for (const own of this.#all) {
       if (mayFlush) own.leaveIfIdle(this.#isFinal);
-      const planned = own.plan(this.#accountIn(record, own), nowMs);
+      const planned = own.plan(this.#accountIn(record, own), nowMs, isDoubtful);
       isUrgent ||= own.grows(planned);
       isChanged ||= own.changes(planned);
       if (planned.holders.length > 0 || accounts.has(own.key)) accounts.set(own.key, planned);
     }
+    // After the renewal of this replica's own holders, which may have been silent for long.
+    const living = [...accounts.values()].map((account) => withoutDead(account, nowMs));
+    isChanged ||= living.some((account) => account !== accounts.get(account.key));
     isChanged ||= this.#isWriteRequested || (this.hasCalls && ageMs >= renewMs);
     const isDue = isUrgent || (isChanged && mayFlush);
     if (!isDue || (this.#isFinal && this.#isUnused)) return undefined;
-    // After the renewal of this replica's own holders, which may have been silent for long.
-    return [...accounts.values()]
-      .map((account) => withoutDead(account, nowMs))
-      .filter((account) => !isForgettable(account, nowMs));
+    return withoutForgotten(living, nowMs);
   }
 
   #accountIn({ accounts }: StoredRecord, { key, unit }: AccountEscrow): Account {
@@ -237,7 +244,8 @@ export class RecordEscrow {
     if (outcome.kind === 'done') {
       this.#lastWriteMs = atMs;
       this.#adopt(outcome.record, atMs);
-      return 'again';
+      // The API server leaves the version of an object in which nothing has changed.
+      return outcome.record.version === this.#doubtful ? 'failed' : 'again';
     }
     // A store recognises by itself what it has added to a write whose outcome is unknown.
     this.#isWriteRequested ||= isRequested;

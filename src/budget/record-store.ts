@@ -7,7 +7,7 @@ export type BudgetUnit = 'USD' | 'Tokens';
 /** A replica's share of a budget. All of its fields are absolute, so a repeated write is harmless. */
 export interface Holder {
   readonly id: string;
-  /** What the holder has taken in all. Never less than what it has spent and has in flight. */
+  /** Amount that the holder has taken in all. Never less than what it has spent and has in flight. */
   readonly granted: number;
   /** The settled part of `granted`, as of the holder's last write. */
   readonly spent: number;
@@ -21,7 +21,7 @@ export interface Account {
   readonly unit: BudgetUnit;
   /** Settled amounts of holders that are gone, and whole grants of holders that died. */
   readonly spent: number;
-  /** What people have added to the limit. The ledger never changes it. */
+  /** Amount that people have added to the limit. The ledger never changes it. */
   readonly raised: number;
   readonly holders: readonly Holder[];
 }
@@ -55,7 +55,7 @@ export type WriteOutcome<R extends StoredRecord = StoredRecord> =
   | { readonly kind: 'unknown' };
 
 /**
- * What the ledger needs of the API server. No method rejects for a failure of the API server, and
+ * The ledger's view of the API server. No method rejects for a failure of the API server, and
  * each ends within a bounded time.
  *
  * Danger: money is safe only if `read` is a read of the latest version (a quorum read, no cache of

@@ -11,7 +11,7 @@ export interface Claim {
 }
 
 /**
- * What this replica holds of an account under one id of a holder, from the first write to the last.
+ * A part of an account that this replica holds under one id, from the first write to the last.
  * `granted` is never more than what the stored record grants, whichever writes whose outcome is
  * unknown will be applied.
  */
@@ -27,7 +27,7 @@ export class Share {
     this.id = id;
   }
 
-  /** What is spent or in flight. */
+  /** Amount that is spent or in flight. */
   get used(): number {
     return sumOf(this.spent, this.reserved);
   }

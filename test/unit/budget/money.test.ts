@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import {
+  amountOf,
+  formatAmount,
+  maxAmount,
+  parseAmount,
+  saturated,
+  sumOf,
+} from '../../../src/budget/money.ts';
+
+it.each([
+  ['0', 'USD', 0],
+  ['12.345678901', 'USD', 12_345_678_901],
+  ['0.000000001', 'USD', 1],
+  ['5', 'USD', 5_000_000_000],
+  ['1.50', 'USD', 1_500_000_000],
+  ['9000000', 'USD', maxAmount],
+  ['250000', 'Tokens', 250_000],
+] as const)('reads %s in %s', (text, unit, amount) => {
+  expect(parseAmount(text, unit)).toBe(amount);
+});
+
+it.each([
+  ['', 'USD'],
+  ['-1', 'USD'],
+  ['1e3', 'USD'],
+  ['1.', 'USD'],
+  ['.5', 'USD'],
+  ['0.0000000001', 'USD'],
+  ['9000000.000000001', 'USD'],
+  ['99999999999999999999', 'USD'],
+  ['NaN', 'USD'],
+  [' 1', 'USD'],
+  ['1.5', 'Tokens'],
+] as const)('refuses %j in %s, and says what is allowed', (text, unit) => {
+  expect(() => parseAmount(text, unit)).toThrow(/^must be .*for example .*; not "/);
+});
+
+it.each(['USD', 'Tokens'] as const)('each amount in %s is read as it was written', (unit) => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: maxAmount }), (amount) => {
+      expect(parseAmount(formatAmount(amount, unit), unit)).toBe(amount);
+    }),
+  );
+});
+
+it('writes no digit more than is needed', () => {
+  expect(formatAmount(1_500_000_000, 'USD')).toBe('1.5');
+  expect(formatAmount(100_000_000_000, 'USD')).toBe('100');
+  expect(formatAmount(1_000, 'Tokens')).toBe('1000');
+});
+
+it.each([
+  [0.1, 'USD', 100_000_000],
+  [345, 'USD', 345_000_000_000],
+  [1_000_000, 'Tokens', 1_000_000],
+] as const)('takes the number %d of a resource in %s', (value, unit, amount) => {
+  expect(amountOf(value, unit)).toBe(amount);
+});
+
+it.each([-1, Number.NaN, Infinity, 1e308])('refuses the number %d of a resource', (value) => {
+  expect(() => amountOf(value, 'USD')).toThrow(/must be an amount in USD from 0 to 9000000/);
+});
+
+it('a sum stays at the maximum, and counts what is no number as the maximum', () => {
+  expect(sumOf(maxAmount, maxAmount, 1)).toBe(maxAmount);
+  expect(sumOf(1, -5)).toBe(1);
+  expect([saturated(Number.NaN), saturated(1e308), saturated(-1), saturated(1.2)]).toEqual([
+    maxAmount,
+    maxAmount,
+    0,
+    2,
+  ]);
+});
