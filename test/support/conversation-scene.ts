@@ -41,8 +41,8 @@ const parsed = (conversation: Conversation): Conversation =>
 
 /** The conversation controller on an API server in memory; each reconcile has fresh caches. */
 export class ConversationScene {
-  readonly client = new FakeKubeClient();
-  readonly clock = new VirtualClock(noonMs);
+  readonly client: FakeKubeClient;
+  readonly clock: VirtualClock;
   readonly events: EventDetails[] = [];
   readonly #interner = new Interner();
   readonly #stores = {
@@ -56,8 +56,11 @@ export class ConversationScene {
   };
   readonly #reconciler: ConversationReconciler;
 
-  constructor(options: Partial<ConversationsOptions> = {}) {
-    const { client, clock } = this;
+  /** `other` is another operator beside this one. */
+  constructor(options: Partial<ConversationsOptions> = {}, other?: ConversationScene) {
+    const { client = new FakeKubeClient(), clock = new VirtualClock(noonMs) } = other ?? {};
+    this.client = client;
+    this.clock = clock;
     this.#stores.templates.set(aTemplate());
     this.#reconciler = createConversations({
       client,

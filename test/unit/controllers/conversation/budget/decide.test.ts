@@ -131,7 +131,8 @@ describe('hasRoom', () => {
 });
 
 describe('raiseOf', () => {
-  const raises = [{ id: 'a', amount: '0.3', time: noon }];
+  const first = { id: 'a', amount: '0.3', time: noon };
+  const raises = [first];
   it.each<[string, BudgetExhaustion, Known, number, 'Owner' | 'Admin']>([
     ['the amount of the budget by an admin', exhaustion, {}, 1e9, 'Admin'],
     ['what the owner may add', exhaustion, { budget: { maxRaise: 0.5 } }, 5e8, 'Owner'],
@@ -148,7 +149,7 @@ describe('raiseOf', () => {
       exhaustion,
       {
         budget: { maxRaise: 0.5 },
-        account: anAccount({ raises: [{ ...raises[0]!, admin: true }], raised: '0.3' }),
+        account: anAccount({ raises: [{ ...first, admin: true }], raised: '0.3' }),
       },
       5e8,
       'Owner',
@@ -323,10 +324,11 @@ describe('withRaise', () => {
   const admin = { ...raise, admin: true };
 
   it('adds the raise and its amount together', () => {
-    const before = anAccount({ raised: '0.25', raises: [{ ...admin, id: 'p', amount: '0.25' }] });
+    const earlier = { ...admin, id: 'p', amount: '0.25' };
+    const before = anAccount({ raised: '0.25', raises: [earlier] });
     expect(withRaise(before, raise, 5e8)).toEqual({
       kind: 'raised',
-      account: { ...before, raised: '0.75', raises: [...before.raises!, raise] },
+      account: { ...before, raised: '0.75', raises: [earlier, raise] },
     });
   });
 
