@@ -290,7 +290,7 @@ export async function serveAgentSide(
   const reader = new SecretReader({ client, conversations, ownerSettings, sealing });
   const secrets = secretsHandler({ keys, reads, clock, secrets: reader });
   const models = relayForModels(
-    { config, client, keys, caches, reader, credentials: modelCredentials, ...server },
+    { config, client, events, keys, caches, reader, credentials: modelCredentials, ...server },
     runtime,
     stack,
   );

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import { BudgetLedger } from '../budget/ledger.ts';
@@ -9,6 +10,8 @@ import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
 import { Derived, type Caches } from '../gateway/lookup/cache.ts';
 import type { SecretReader } from '../gateway/lookup/secret-reader.ts';
+import { BudgetExhaustions } from '../gateway/models/budget-exhaustions.ts';
+import { BudgetWarnings } from '../gateway/models/budget-warnings.ts';
 import { budgetsInForce } from '../gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../gateway/models/models-handler.ts';
@@ -21,6 +24,7 @@ import type { OutwardRuntime } from './outward.ts';
 interface ModelsOptions {
   readonly config: Pick<GatewayConfig | UpConfig, 'MODELS_PRICES'>;
   readonly client: KubeClient;
+  readonly events: Pick<EventRecorder, 'record'>;
   readonly keys: SandboxKeys;
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly reader: Pick<SecretReader, 'conversationsIn'>;
@@ -30,14 +34,20 @@ interface ModelsOptions {
 
 /** The relay for models. The stack gives back what the ledger holds, after all calls have ended. */
 export function relayForModels(
-  { config, client, keys, caches, reader, credentials, namespace }: ModelsOptions,
+  { config, client, events, keys, caches, reader, credentials, namespace }: ModelsOptions,
   runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): ModelsHandler {
   const { clock, metrics, outward } = runtime;
   const logger = runtime.logger.child({ component: 'models' });
   const replica = `${hostname()}-${randomUUID()}`;
-  const store = new UsageStore({ client, logger, replica });
+  const warnings = new BudgetWarnings({ events, metrics });
+  const store = new UsageStore({
+    client,
+    logger,
+    replica,
+    onAccounts: (key, known) => warnings.observe(key, known),
+  });
   const ledger = new BudgetLedger({
     ...runtime,
     store,
@@ -50,6 +60,8 @@ export function relayForModels(
       }),
   });
   stack.defer(() => ledger.close());
+  const exhaustions = new BudgetExhaustions({ client, events, clock, logger });
+  stack.defer(() => exhaustions.close());
   const providers = new Providers(outward);
   stack.defer(() => providers.close());
   const periods = new Periods();
@@ -65,6 +77,8 @@ export function relayForModels(
         periods,
         nowMs: clock.now(),
       }),
+    exhaustions,
+    warnings,
     namespace,
     clock,
     metrics,

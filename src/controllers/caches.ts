@@ -69,6 +69,11 @@ export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 
 /** Index of conversations by `namespace/name` of their sandbox. */
 export const bySandbox = 'sandbox';
+/**
+ * Index of conversations that a budget holds up, by `namespace/quota/name` of its quota and by
+ * `namespace/record/name` of its UsageRecord.
+ */
+export const byExhaustedBudget = 'exhaustedBudget';
 /** Index of conversations and sandboxes by `namespace/name` of the Handover that locks them. */
 export const byHandover = 'handover';
 const lockKeyOf = ({ metadata, spec }: CachedConversation | Sandbox): readonly string[] =>
@@ -77,6 +82,13 @@ const lockKeyOf = ({ metadata, spec }: CachedConversation | Sandbox): readonly s
 export const byAgentId = 'agentId';
 export const conversationIndexers: Indexers<CachedConversation> = {
   [byHandover]: lockKeyOf,
+  [byExhaustedBudget]: ({ metadata: { namespace }, status }) => {
+    const { quota, record } = status?.budgetExhaustion ?? {};
+    return [
+      ...(quota === undefined ? [] : [`${namespace}/quota/${quota}`]),
+      ...(record === undefined ? [] : [`${namespace}/record/${record}`]),
+    ];
+  },
   [bySandbox]: ({ metadata, status }) =>
     status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`],
   [byAgentId]: (conversation) =>

@@ -186,6 +186,11 @@ export function createMetrics(registry: Registry = new Registry()) {
       'Calls of models that the gateway has refused, by reason.',
       { reason: refusalKinds },
     ),
+    budgetWarnings: counter(
+      'budget_warnings_total',
+      'Budgets of which this part of the amount was spent, in percent.',
+      { percent: ['80', '90'] },
+    ),
     modelFirstByteSeconds: histogram(
       'model_first_byte_seconds',
       'How long providers take to begin an answer.',
@@ -214,8 +219,8 @@ export function createMetrics(registry: Registry = new Registry()) {
     ),
     quotaPauses: counter(
       'quota_pauses_total',
-      'Sandboxes paused by the system, by reason: Newcomer, LimitLowered, Spare, Idle, MaxActiveTime.',
-      { reason: ['Newcomer', 'LimitLowered', 'Spare', 'Idle', 'MaxActiveTime'] },
+      'Sandboxes paused by the system, by reason: Newcomer, LimitLowered, Spare, Idle, MaxActiveTime, BudgetExhausted.',
+      { reason: ['Newcomer', 'LimitLowered', 'Spare', 'Idle', 'MaxActiveTime', 'BudgetExhausted'] },
     ),
     admissionWaitSeconds: new Histogram({
       ...plain(

@@ -4,7 +4,9 @@ const indented = (text: string): readonly string[] => text.split('\n').map((line
 
 /** The whole question of an agent: every character that an approval is about, and the options. */
 export const questionLines = (question: WholeApprovalRecord): readonly string[] => [
-  `The agent asks to ${question.kind === 'execute' ? 'run' : 'use'} ${question.tool}:`,
+  question.kind === 'budget'
+    ? 'The run has stopped, because the budget is used up:'
+    : `The agent asks to ${question.kind === 'execute' ? 'run' : 'use'} ${question.tool}:`,
   ...indented(question.text),
   ...(question.call_hash === null
     ? ['The tool calls can not be read whole, so they can only be rejected.']

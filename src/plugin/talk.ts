@@ -1,6 +1,11 @@
 import { newUuid } from '@conversation-operator/base/uuid';
 import { CommandError } from '../commands/terminal.ts';
-import { hasAnswer, storeAnswer, type AnswerBody } from '../gateway/approvals/answer.ts';
+import {
+  budgetEffectOf,
+  hasAnswer,
+  storeAnswer,
+  type AnswerBody,
+} from '../gateway/approvals/answer.ts';
 import { queueMessage, refuseTooLarge } from '../gateway/conversations/message-queue.ts';
 import { validBody } from '../gateway/errors/validation.ts';
 import { storedWithSandbox } from '../gateway/lookup/stored.ts';
@@ -85,10 +90,16 @@ export const answer = (
     const scene = await readScene(client, namespace);
     const { conversation, sandbox } = await storedWithSandbox(client, known);
     const isDelivered = hasAnswer(conversation, pending.id, body);
-    const phase = isDelivered ? 'RUNNING' : await resumeFor(scene, conversation, sandbox);
+    // Who may write the conversation with kubectl decides as an admin. The operator resumes the
+    // sandbox itself once it has raised a budget.
+    const budgetEffect = budgetEffectOf(conversation, pending.id, body, 'admin');
+    const phase =
+      isDelivered || budgetEffect !== undefined
+        ? 'RUNNING'
+        : await resumeFor(scene, conversation, sandbox);
     if (!isDelivered)
       await storeAnswer(client, known, pending.id, { ...body, by: 'kubectl conversations' });
-    const notice = noticeOf(conversation, view.phase);
+    const notice = budgetEffect ?? noticeOf(conversation, view.phase);
     print(
       outcomeOf(
         { state: isDelivered ? 'delivered' : 'recorded', notice },

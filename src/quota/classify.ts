@@ -13,6 +13,7 @@ import { isPausingReason, slotTaken } from '../status/sandbox-phase.ts';
 import {
   hasUndelivered,
   isRunWanted,
+  isToContinue,
   isUnderWay,
   isUnfinished,
   isWorking,
@@ -78,7 +79,8 @@ function stateOf(inside: Inside): SlotState {
   // An agent that was paused as idle may have work: a message has reached it just before the pause.
   const mayResume =
     admitted.reason === SandboxReason.quota ||
-    (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
+    (admitted.reason === SandboxReason.idle && conversations.some(isWorking)) ||
+    (admitted.reason === SandboxReason.budgetExhausted && conversations.some(isToContinue));
   return mayResume && (status?.automaticResumes === undefined || isUnfinishedIn(inside))
     ? 'resumable'
     : 'suspended';

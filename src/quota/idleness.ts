@@ -12,9 +12,13 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
-/** Whether an interrupted run continues automatically, because its owner did not pause it. */
+/**
+ * Whether an interrupted run continues automatically, because its owner did not pause it and no
+ * budget holds it up.
+ */
 export const isToContinue = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' &&
+  status.budgetExhaustion === undefined &&
   status.interruption !== undefined &&
   status.interruption.reason !== SandboxReason.user;
 
@@ -36,9 +40,10 @@ export const isUnderWay = (conversation: CachedConversation): boolean =>
 
 /** Whether a conversation has work left: a start, a message, or a run that can continue. */
 export function isUnfinished(conversation: CachedConversation): boolean {
-  const { executionStatus, interruption } = conversation.status ?? {};
+  const { executionStatus, interruption, budgetExhaustion } = conversation.status ?? {};
   const interrupted =
     interruption !== undefined &&
+    budgetExhaustion === undefined &&
     interruption.reason !== SandboxReason.user &&
     interruption.abandonedReason === undefined;
   return (

@@ -1,3 +1,4 @@
+import { isBudgetQuestion, pendingApproval } from '../resources/approval.ts';
 import { findCondition } from '../resources/conditions.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxCondition, SandboxReason, type Sandbox } from '../resources/sandbox.ts';
@@ -35,8 +36,8 @@ export interface SlotFacts {
 
 export interface Expiry {
   readonly at: number;
-  readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime;
-  /** The limit as the template spells it, such as `30m`. */
+  readonly reason: (typeof SandboxReason)['idle' | 'maxActiveTime' | 'budgetExhausted'];
+  /** The limit as the template spells it, such as `30m`; empty for a budget. */
   readonly limit: string;
 }
 
@@ -79,6 +80,29 @@ function expiryOf(
     ...ending(SandboxReason.maxActiveTime, activeSince, maxActiveTime, notAgedBefore),
   ].sort((one, other) => one.at - other.at);
   return first?.at === Infinity ? undefined : first;
+}
+
+/**
+ * The pause of a sandbox whose run a budget holds up; undefined if none does, or if an agent in the
+ * sandbox still works. A sandbox that a person resumed after the question stays: no model answers
+ * its agent, and the person may want to see its files.
+ */
+function budgetExpiryOf(
+  { sandbox, conversations }: SlotFacts,
+  { idleSince: idle }: Ages,
+  steady: Steady,
+): Expiry | undefined {
+  if (idle === Infinity) return undefined;
+  const activeSince = time(sandbox.status?.activeSinceTime, 0);
+  for (const conversation of conversations) {
+    const asked = pendingApproval(conversation);
+    if (asked === undefined || !isBudgetQuestion(asked)) continue;
+    const askedAt = time(asked.requestedTime, 0);
+    if (askedAt < activeSince) continue;
+    const at = steady(`budget of ${conversation.metadata.uid}`, askedAt);
+    return { at, reason: SandboxReason.budgetExhausted, limit: '' };
+  }
+  return undefined;
 }
 
 /** Time from which an admitted sandbox that has run lacks a usable agent; otherwise undefined. */
@@ -133,7 +157,8 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   if (state === 'running') {
     const activeSince = steady('active', time(status?.activeSinceTime, now));
     const ages = { activeSince, idleSince: idleSince(facts, activeSince, steady) };
-    return { ...ages, stalledAt: Infinity, expiry: expiryOf(ages, limits) };
+    const expiry = budgetExpiryOf(facts, ages, steady) ?? expiryOf(ages, limits);
+    return { ...ages, stalledAt: Infinity, expiry };
   }
   const since = state === 'starting' ? unreadySince(sandbox, steady, now) : undefined;
   if (since === undefined) return timeless;

@@ -1,10 +1,13 @@
 import { z } from 'zod';
 import { count, described, optional, text, timestamp, validations } from './schema.ts';
+import { budgetCurrencies, decimalText } from './usage-counters.ts';
 
-/** Kinds of tool calls about which an agent asks. */
-
-export const approvalKinds = ['execute', 'edit', 'other'] as const;
+/** Kinds of tool calls about which an agent asks; `budget` is a question of the operator. */
+export const approvalKinds = ['execute', 'edit', 'other', 'budget'] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];
+
+/** Who may approve a raise of a budget: also the owner, or an admin alone. */
+export const raiseDeciders = ['Owner', 'Admin'] as const;
 
 export const optionKinds = ['allow_once', 'allow_always', 'reject_once', 'reject_always'] as const;
 
@@ -68,10 +71,10 @@ export type ApprovalAnswer = z.output<typeof approvalAnswerSchema>;
 
 export const approvalSchema = z.object({
   id: described(approvalId(), 'Identifier of the question.'),
-  title: described(text(maxApprovalTitle), 'First tool call, on one line.'),
+  title: described(text(maxApprovalTitle), 'First tool call, or the question, on one line.'),
   kind: described(
     z.enum(approvalKinds),
-    'execute for a command, edit for a change of files, else other.',
+    'execute for a command, edit for a change of files, budget for a budget that is used up, else other.',
   ),
   tool: described(text(maxApprovalTool), 'Names of the tools.'),
   summary: described(
@@ -96,6 +99,17 @@ export const approvalSchema = z.object({
   kept: optional(
     z.boolean(),
     'True: the agent still asks the question after its container has ended. Absent: the agent forgets it then, and an answer counts when the agent asks for the same call again.',
+  ),
+  raise: optional(
+    z.object({
+      amount: described(decimalText(), 'Amount that an approval adds to the budget.'),
+      unit: described(z.enum(budgetCurrencies), 'Unit of the amount: US dollars or tokens.'),
+      decidedBy: described(
+        z.enum(raiseDeciders),
+        'Owner: the owner may approve. Admin: only an admin may.',
+      ),
+    }),
+    'Raise of the budget, with the kind budget only.',
   ),
   answer: optional(
     z.object({
@@ -209,11 +223,21 @@ export const isForgotten = (
   approval.answer?.sentTime === undefined &&
   (sandboxStatus !== 'RUNNING' || executionStatus !== 'waiting_for_confirmation');
 
-/** Whether a person has answered, and the answer was not sent to the agent yet. */
+/** Whether the operator asks, because a budget is used up. The agent knows nothing of it. */
+export const isBudgetQuestion = ({ kind }: Pick<Approval, 'kind'>): boolean => kind === 'budget';
+
+/** Effect of an answer to a question about a budget, for people. */
+export const budgetNotice = {
+  approve: 'The budget is raised, and the run then continues where it was.',
+  reject: 'The conversation stays paused. A message continues it as far as the budget allows.',
+} as const;
+
+/** Whether a person has answered the agent, and the answer was not sent to the agent yet. */
 export const hasAnswerToGive = (asking: Asking): boolean => {
   const { approval } = asking.status ?? {};
   return (
     approval !== undefined &&
+    !isBudgetQuestion(approval) &&
     approval.answer?.sentTime === undefined &&
     answerTo(approval, asking) !== undefined
   );

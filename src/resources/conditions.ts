@@ -67,6 +67,7 @@ const messages: Readonly<Record<string, string>> = {
   QuotaExceeded: 'A quota has refused to run the sandbox.',
   Idle: 'The sandbox was idle for the idleTimeout of its template.',
   MaxActiveTime: 'The sandbox was active for the maxActiveTime of its template.',
+  BudgetExhausted: 'The budget for models is used up.',
 };
 
 /** The condition Paused. Each reason has one message, so that caches can share the text. */

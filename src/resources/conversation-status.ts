@@ -13,7 +13,7 @@ import {
   text,
   timestamp,
 } from './schema.ts';
-import { usageByModel, usageCounters } from './usage-counters.ts';
+import { budgetCurrencies, decimalText, usageByModel, usageCounters } from './usage-counters.ts';
 
 /** Name of an object of an archive: a position, and the beginning of the hash of its content. */
 const archiveObjectName = () => text(64).regex(/^[0-9]{10}-[0-9a-f]{24}$/);
@@ -89,6 +89,25 @@ const startStepSchema = z.object({
   ),
 });
 
+const budgetExhaustionSchema = z.object({
+  quota: optional(
+    objectName(),
+    'Name of the ConversationQuota with the budget. Absent: the budget of the conversation itself.',
+  ),
+  record: described(objectName(), 'Name of the UsageRecord that counts the budget.'),
+  account: described(z.string().min(1).max(300), 'Key of the account in that UsageRecord.'),
+  unit: described(z.enum(budgetCurrencies), 'Unit of the amounts: US dollars or tokens.'),
+  limit: described(decimalText(), 'Amount of the budget, without raises.'),
+  raised: described(decimalText(), 'Amount that people had added at that time.'),
+  spent: described(decimalText(), 'Amount that was spent at that time.'),
+  time: described(timestamp(), 'Time of the refused call.'),
+  resetTime: optional(
+    timestamp(),
+    'Time at which the budget starts again. Absent: it has no period.',
+  ),
+});
+export type BudgetExhaustion = z.output<typeof budgetExhaustionSchema>;
+
 /** Maximum characters of the path of the folder in which a conversation works. */
 export const maxWorkingDirLength = 1024;
 
@@ -161,7 +180,7 @@ export const conversationStatusSchema = z.object({
   ),
   approval: optional(
     approvalSchema,
-    'Question of the agent whether it may use a tool. Absent when the agent asks nothing.',
+    'Question of the agent whether it may use a tool, or of the operator whether a budget may be raised. Absent without a question.',
   ),
   closedApprovals: optional(closedApprovalsSchema, 'Last questions that are closed, oldest first.'),
   lostAnswer: optional(
@@ -260,6 +279,10 @@ export const conversationStatusSchema = z.object({
   usage: optional(
     z.object({ ...usageCounters(), byModel: described(usageByModel(), 'The same by model.') }),
     'Calls of models through the relay. Written by the operator from the UsageRecords, and never lowered. Absent: there was none.',
+  ),
+  budgetExhaustion: optional(
+    budgetExhaustionSchema,
+    'Budget for which the relay refused a call of a model. Written by the gateway; the operator removes it once a person has answered, or the budget has room again. Absent: no budget holds the run up.',
   ),
   pushes: optional(
     pushesSchema,

@@ -202,6 +202,8 @@ export const SandboxReason = {
   quota: 'Quota',
   idle: 'Idle',
   maxActiveTime: 'MaxActiveTime',
+  /** A budget for models is used up, and a person is asked whether to go on. */
+  budgetExhausted: 'BudgetExhausted',
   waitingForAdmission: 'WaitingForAdmission',
   waitingForVolume: 'WaitingForVolume',
   waitingForPod: 'WaitingForPod',

@@ -53,6 +53,20 @@ const holderSchema = z
   })
   .meta(validations(amountGrows('spent')));
 
+/** Maximum raises of an account. The operator refuses further ones, so that each counts once. */
+export const maxRaises = 32;
+
+const raiseSchema = z.object({
+  id: described(z.string().min(1).max(128), 'Identifier of the question that was approved.'),
+  amount: described(decimalText(), 'Amount that the raise has added.'),
+  by: optional(text(253), 'Person or program that has approved it.'),
+  time: described(timestamp(), 'Time at which the operator added it.'),
+  admin: optional(
+    z.boolean(),
+    'True: an admin decided. Absent: the owner did, and maxRaise of the quota counts the amount.',
+  ),
+});
+
 const accountSchema = z
   .object({
     key: described(
@@ -65,6 +79,10 @@ const accountSchema = z
       'Amount that replicas without a share have spent, or took before they were killed.',
     ),
     raised: optional(decimalText(), 'Amount that people have added to the limit. Absent: none.'),
+    raises: optional(
+      z.array(raiseSchema).max(maxRaises).meta(listMap('id')),
+      'Raises of which raised is the sum. Absent: none.',
+    ),
     holders: optional(
       z.array(holderSchema).max(100).meta(listMap('id')),
       'Replicas that hold a share of the budget. Absent: none.',
@@ -184,6 +202,7 @@ export type CachedUsageRecord = CustomObject<
   Pick<UsageRecordStatus, 'accounts' | 'totals' | 'conversations'>
 >;
 export type UsageAccount = NonNullable<UsageRecordStatus['accounts']>[number];
+export type UsageRaise = NonNullable<UsageAccount['raises']>[number];
 export type UsageHolder = NonNullable<UsageAccount['holders']>[number];
 export type UsageCounters = NonNullable<UsageRecordStatus['totals']>;
 export type UsageRow = NonNullable<UsageRecordStatus['rows']>[number];

@@ -91,6 +91,7 @@ function starting({ conversation, task, sandbox }: Facts, now: number): string {
 const asking = (conversation: Facts['conversation']): string | undefined => {
   const approval = conversation?.pending_approval ?? undefined;
   if (approval === undefined) return undefined;
+  if (approval.kind === 'budget') return approval.summary;
   const what = approval.kind === 'execute' ? 'run' : 'use';
   return `Asks whether it may ${what} “${approval.title}”`;
 };

@@ -1,4 +1,4 @@
-import { answerTo, forgottenNotice, isForgotten } from '../resources/approval.ts';
+import { answerTo, forgottenNotice, isBudgetQuestion, isForgotten } from '../resources/approval.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import {
   conditionUpdate,
@@ -96,6 +96,7 @@ export function finishedCondition(conversation: ConversationMessages): Condition
 
 export const WaitingForApprovalReason = {
   toolCall: 'ToolCall',
+  budget: 'Budget',
   answered: 'Answered',
   nothingAsked: 'NothingAsked',
   answerLost: 'AnswerLost',
@@ -108,20 +109,23 @@ function waitingForApprovalCondition({
 }: Pick<CachedConversation, 'spec' | 'status'>): ConditionUpdate | undefined {
   const { approval, conditions, closedApprovals, lostAnswer, sandboxStatus = 'STARTING' } = status;
   const type = ConversationCondition.waitingForApproval;
-  const { toolCall, answered, answerLost } = WaitingForApprovalReason;
+  const { toolCall, budget, answered, answerLost } = WaitingForApprovalReason;
   if (approval !== undefined) {
     const forgotten = isForgotten(status, sandboxStatus);
-    const message = `The agent asks: ${approval.title}`;
+    const isBudget = isBudgetQuestion(approval);
+    const message = isBudget ? approval.summary : `The agent asks: ${approval.title}`;
     if (answerTo(approval, { spec }) === undefined)
       return conditionUpdate(
-        ...([type, true, toolCall] as const),
+        ...([type, true, isBudget ? budget : toolCall] as const),
         forgotten ? `${message}. ${forgottenNotice}` : message,
       );
     return conditionUpdate(
       ...([type, false, answered] as const),
       forgotten
         ? `The answer is stored. ${forgottenNotice}`
-        : 'The answer is stored, and the agent gets it as soon as it runs.',
+        : isBudget
+          ? 'The answer is stored.'
+          : 'The answer is stored, and the agent gets it as soon as it runs.',
     );
   }
   const lost = closedApprovals?.find(({ id }) => id === lostAnswer);

@@ -15,6 +15,7 @@ const pausingReasons: ReadonlySet<string> = new Set([
   SandboxReason.quota,
   SandboxReason.idle,
   SandboxReason.maxActiveTime,
+  SandboxReason.budgetExhausted,
   SandboxReason.quotaExceeded,
 ]);
 export const isPausingReason = (reason: string): boolean => pausingReasons.has(reason);

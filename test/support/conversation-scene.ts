@@ -1,3 +1,8 @@
+import {
+  conversationQuotas,
+  type ConversationQuota,
+} from '../../src/resources/conversation-quota.ts';
+import { usageRecords, type CachedUsageRecord } from '../../src/resources/usage-record.ts';
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../src/controllers/agent-calls/unresponsive-agents.ts';
@@ -6,7 +11,6 @@ import {
   sandboxIndexers,
   usageRecordIndexers,
 } from '../../src/controllers/caches.ts';
-import type { CachedUsageRecord } from '../../src/resources/usage-record.ts';
 import {
   createConversations,
   type ConversationsOptions,
@@ -41,8 +45,8 @@ const parsed = (conversation: Conversation): Conversation =>
 
 /** The conversation controller on an API server in memory; each reconcile has fresh caches. */
 export class ConversationScene {
-  readonly client = new FakeKubeClient();
-  readonly clock = new VirtualClock(noonMs);
+  readonly client: FakeKubeClient;
+  readonly clock: VirtualClock;
   readonly events: EventDetails[] = [];
   readonly #interner = new Interner();
   readonly #stores = {
@@ -51,12 +55,16 @@ export class ConversationScene {
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    quotas: new IndexedStore<ConversationQuota>(),
     usageRecords: new IndexedStore<CachedUsageRecord>(usageRecordIndexers),
   };
   readonly #reconciler: ConversationReconciler;
 
-  constructor(options: Partial<ConversationsOptions> = {}) {
-    const { client, clock } = this;
+  /** `other` is another operator beside this one. */
+  constructor(options: Partial<ConversationsOptions> = {}, other?: ConversationScene) {
+    const { client = new FakeKubeClient(), clock = new VirtualClock(noonMs) } = other ?? {};
+    this.client = client;
+    this.clock = clock;
     this.#stores.templates.set(aTemplate());
     this.#reconciler = createConversations({
       client,
@@ -106,6 +114,13 @@ export class ConversationScene {
     await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) =>
       cachedSandbox(sandbox, this.#interner),
     );
+  }
+
+  /** Caches what the operator knows of budgets. */
+  async refreshBudgets(): Promise<void> {
+    const unchanged = <T>(object: T): T => object;
+    await this.#fill(conversationQuotas, this.#stores.quotas, unchanged);
+    await this.#fill(usageRecords, this.#stores.usageRecords, unchanged);
   }
 
   async #fill<S extends KubeObject, T extends KubeObject>(

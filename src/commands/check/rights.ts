@@ -69,6 +69,7 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
       ],
       ['update', 'patch'],
     ),
+    ours(['usagerecords/status'], ['update']),
     ours(['owners'], ['use']),
     core(['pods'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     core(['persistentvolumeclaims'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),

@@ -45,6 +45,7 @@ function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefine
 }
 
 function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slot): string {
+  if (reason === SandboxReason.budgetExhausted) return 'Paused: the budget is used up.';
   // The message repeats the limit as the template spells it.
   const limit = expiry?.limit ?? 'the time';
   const unanswered = 'without an answer of its agent';

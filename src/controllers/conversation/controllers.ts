@@ -10,9 +10,11 @@ import {
 } from '../controller-spec.ts';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { bySandbox, type WatchedCaches, type Stores } from '../caches.ts';
+import type { CachedUsageRecord } from '../../resources/usage-record.ts';
+import { byExhaustedBudget, bySandbox, type WatchedCaches, type Stores } from '../caches.ts';
 import { ConversationReconciler } from './reconcile.ts';
 import { isUnusedBy } from './start/sandbox-release.ts';
 import type { AgentClient, AgentConversation } from '../../agent/agent.ts';
@@ -34,6 +36,7 @@ import type { PreparationLimits } from './start/preparation-failures.ts';
 import { Start } from './start/start.ts';
 import { StepDeadlines } from './start/step-deadlines.ts';
 import { Approvals } from './approvals/approvals.ts';
+import { BudgetQuestions } from './budget/budget-questions.ts';
 import { RunControl } from './execution/run-control.ts';
 import { Following } from './follow.ts';
 import { Delivery } from './messages/delivery.ts';
@@ -46,7 +49,7 @@ export interface ConversationsOptions extends RecordingNeeds {
   readonly metrics: Metrics;
   readonly stores: Pick<
     Stores,
-    'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims' | 'usageRecords'
+    'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims' | 'quotas' | 'usageRecords'
   >;
   readonly agent: AgentClient;
   readonly credentials: AgentCredentials;
@@ -145,6 +148,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     logger,
     configurations,
     approvals,
+    budgets: new BudgetQuestions({ client, clock, logger, events, stores }),
     poller,
     newOwner,
     runs,
@@ -170,13 +174,17 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
   conversation.metadata.uid !== old.metadata.uid ||
   conversation.status?.sandboxStatus !== old.status?.sandboxStatus ||
   conversation.status?.sandboxStatusReason !== old.status?.sandboxStatusReason ||
-  conversation.status?.executionStatus !== old.status?.executionStatus;
+  conversation.status?.executionStatus !== old.status?.executionStatus ||
+  conversation.status?.budgetExhaustion?.time !== old.status?.budgetExhaustion?.time;
 
 export interface ConversationControllersOptions {
-  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'usageRecords'>;
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'quotas' | 'usageRecords'>;
   readonly reconciler: Pick<ConversationReconciler, 'reconcile' | 'refresh'>;
   readonly notified: EventSource;
 }
+
+const raisesIn = ({ status }: CachedUsageRecord): number =>
+  (status?.accounts ?? []).reduce((sum, { raises = [] }) => sum + raises.length, 0);
 
 /**
  * Returns one of two controllers with the same reconcile function. `conversation` handles a
@@ -203,6 +211,15 @@ function conversationController(
       .filter((conversation) => isUnusedBy(conversation, sandbox));
     return [...users, ...referenced].map(requestOf).filter(isMine);
   };
+  /** The conversations that an exhausted budget holds up, which may go on after its change. */
+  const heldUpBy = (
+    { metadata: { namespace, name: own } }: ConversationQuota | CachedUsageRecord,
+    field: 'quota' | 'record',
+  ): readonly Request[] =>
+    conversations
+      .byIndex(byExhaustedBudget, `${namespace}/${field}/${own}`)
+      .map(requestOf)
+      .filter(isMine);
   return {
     name,
     workers: workers[name],
@@ -214,7 +231,17 @@ function conversationController(
       }),
       watch(caches.sandboxes, usersOf),
       usageSource(caches, isMine),
-      ...(name === 'status' ? [notified] : []),
+      ...(name === 'status'
+        ? [
+            notified,
+            watch(caches.quotas, (quota) => heldUpBy(quota, 'quota'), {
+              isRelevant: ({ metadata }, old) => metadata.generation !== old.metadata.generation,
+            }),
+            watch(caches.usageRecords, (record) => heldUpBy(record, 'record'), {
+              isRelevant: (record, old) => raisesIn(record) !== raisesIn(old),
+            }),
+          ]
+        : []),
     ],
     refresh: (request, signal) => reconciler.refresh(request, signal),
     reconcile: async (request, signal): Promise<Result> => {

@@ -7,6 +7,8 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
 import type { Approvals } from './approvals/approvals.ts';
+import type { BudgetQuestions } from './budget/budget-questions.ts';
+import { withBudgetQuestionWithdrawn } from './budget/decide.ts';
 import { withQuestionWithdrawn } from './approvals/decide.ts';
 import type { RunControl } from './execution/run-control.ts';
 import type { PolledRun } from './execution/run-observer.ts';
@@ -22,6 +24,7 @@ export interface FollowingOptions {
   readonly logger: Logger;
   readonly configurations: AgentConfigurations;
   readonly approvals: Approvals;
+  readonly budgets: Pick<BudgetQuestions, 'settle' | 'ask'>;
   readonly poller: ConversationPoller;
   readonly newOwner: Pick<NewOwner, 'provide'>;
   readonly runs: RunControl;
@@ -43,13 +46,23 @@ export class Following {
   }
 
   /**
-   * Stores the answer of a person to the agent's question, then polls the agent. If the agent
-   * reports: updates the run, stores the agent's question or sends it the answer, and delivers
-   * messages. Returns the milliseconds until the next reconcile.
+   * Stores the answer of a person to a question and, if the question is about a budget, does what
+   * the answer says. Then follows the agent, and asks about a budget that holds up the run. Returns
+   * the milliseconds until the next reconcile.
    */
   async advance(scope: Scope): Promise<number | undefined> {
-    const { approvals, delivery, newOwner, poller, logger } = this.#options;
+    const { approvals, budgets } = this.#options;
     await approvals.record(scope);
+    await budgets.settle(scope);
+    return earliest([await this.#followAgent(scope), budgets.ask(scope)]);
+  }
+
+  /**
+   * Polls the agent. If the agent reports: updates the run, stores the agent's question or sends it
+   * the answer, and delivers messages. Returns the milliseconds until the next attempt.
+   */
+  async #followAgent(scope: Scope): Promise<number | undefined> {
+    const { approvals, delivery, newOwner, poller, logger } = this.#options;
     const run = await this.#poll(scope);
     if (typeof run !== 'object') return run;
     try {
@@ -60,8 +73,7 @@ export class Following {
         await approvals.follow(scope, run),
         await delivery.follow(scope, run),
       ];
-      const due = steps.filter((ms) => ms !== undefined);
-      return due.length === 0 ? undefined : Math.min(...due);
+      return earliest(steps);
     } catch (error) {
       const { poll, signal } = scope;
       if (!(error instanceof AgentError) || signal.aborted || poll === undefined) throw error;
@@ -84,7 +96,11 @@ export class Following {
       writer.forget(stored.metadata);
       scope.status = withSandboxAway(scope.status, { id, sandbox, view, now });
       if (view.phase === 'MISSING')
-        scope.status = withQuestionWithdrawn(scope.status, now, 'the sandbox is gone');
+        scope.status = withQuestionWithdrawn(
+          withBudgetQuestionWithdrawn(scope.status, now),
+          now,
+          'the sandbox is gone',
+        );
       return undefined;
     }
     const poll = await poller.poll(stored, sandbox, signal);
@@ -108,7 +124,7 @@ export class Following {
       };
     const why = 'the agent has lost the conversation';
     scope.status = {
-      ...withQuestionWithdrawn(scope.status, isoTime(clock), why),
+      ...withQuestionWithdrawn(withBudgetQuestionWithdrawn(scope.status, now), now, why),
       executionStatus: 'error',
       executionDetail: 'The agent no longer knows the conversation.',
     };
@@ -134,4 +150,10 @@ export class Following {
     const why = await configurations.shown(error.message, { conversation: scope.stored, sandbox });
     scope.status = withRunUnknown(scope.status, { sandbox, why, now: isoTime(clock) });
   }
+}
+
+/** The shortest of the times until a next attempt; undefined if there is none. */
+function earliest(times: readonly (number | undefined)[]): number | undefined {
+  const due = times.filter((ms) => ms !== undefined);
+  return due.length === 0 ? undefined : Math.min(...due);
 }

@@ -3,6 +3,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import {
   answerTo,
   approvalDecisions,
+  budgetNotice,
+  isBudgetQuestion,
   isSummaryWhole,
   maxAnswers,
   maxReasonLength,
@@ -15,7 +17,7 @@ import {
 } from '../../resources/approval.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
-import { notFound } from '../errors/common-problems.ts';
+import { notFound, onlyAdmin } from '../errors/common-problems.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { optional, shownText } from '../http/fields.ts';
@@ -142,6 +144,24 @@ export function refuseUnread(
       'approval-incomplete',
       `Read the tool calls with GET ${path}, and repeat the answer with the call_hash of that.`,
     );
+}
+
+/**
+ * The effect of an answer to an open question about a budget; undefined for a question of an agent.
+ * Throws 403 if the answer raises a budget that only an admin may raise.
+ */
+export function budgetEffectOf(
+  conversation: Asking,
+  id: string,
+  body: AnswerBody,
+  role: 'user' | 'admin',
+): string | undefined {
+  const open = openApproval(conversation, id);
+  if (open === undefined || !isBudgetQuestion(open)) return undefined;
+  const answer = 'option_id' in body ? { option: body.option_id } : { decision: body.decision };
+  if (meaningOf(open, answer)?.accept !== true) return budgetNotice.reject;
+  if (open.raise?.decidedBy !== 'Owner' && role !== 'admin') throw onlyAdmin('allow this raise');
+  return budgetNotice.approve;
 }
 
 const withdrawn = ({ message }: ClosedApproval): ProblemError =>

@@ -12,7 +12,14 @@ import {
 import { conversationIdOf } from '../../resources/ids.ts';
 import { notFound } from '../errors/common-problems.ts';
 import type { Audit } from '../../observability/audit.ts';
-import { answerOf, answerSchema, approvalsPath, hasAnswer, storeAnswer } from './answer.ts';
+import {
+  answerOf,
+  answerSchema,
+  approvalsPath,
+  budgetEffectOf,
+  hasAnswer,
+  storeAnswer,
+} from './answer.ts';
 import {
   type Route,
   callerOf,
@@ -65,7 +72,10 @@ interface ApprovalNeeds {
   };
 }
 
-/** Routes that show and answer the agents' requests to use a tool. No answer is automatic. */
+/**
+ * Routes that show and answer the agents' requests to use a tool, and the questions whether a run
+ * may go on whose budget is used up. No answer is automatic.
+ */
 export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
   const { client, lookup, feeds, audit } = needs;
   const record = (conversation: CachedConversation) =>
@@ -125,12 +135,13 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
     }),
     post(`${base}/{approval_id}`, 'answerApproval', {
       summary:
-        'Approve or reject a tool call. The first answer counts; a paused sandbox is resumed for it',
+        'Approve or reject a tool call, or a raise of a budget. The first answer counts; a paused sandbox is resumed for it',
       params: approvalParams,
       body: answerSchema,
       responses: { 200: answeredSchema },
       problems: [
         'not-found',
+        'forbidden',
         'wrong-state',
         'conflict',
         'approval-answered',
@@ -144,11 +155,14 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         // The cache may lag behind a question or an answer that another replica has just stored.
         const { conversation, sandbox } = await storedWithSandbox(client, known);
         if (hasAnswer(conversation, id, body)) return delivered;
+        const budgetEffect = budgetEffectOf(conversation, id, body, call.principal.role);
         const { phase } = sandboxViewOf(cachedConversation(conversation), sandbox);
         const isFailed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
         refuseUnusable(phase, { comesBack: isFailed });
         // The resume comes first, so that a quota that rejects the resume also rejects the answer.
-        if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
+        // After a raise, the operator resumes the sandbox.
+        const isResumed = budgetEffect === undefined && (phase === 'PAUSED' || isFailed);
+        if (isResumed && sandbox !== undefined) {
           refuseOverQuota(lookup, call.owner);
           await requestResume(needs, sandbox);
         }
@@ -163,14 +177,14 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         });
         const isClosed = (seen: CachedConversation | undefined) =>
           seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
-        if (isNew && phase === 'RUNNING')
+        if (isNew && (phase === 'RUNNING' || budgetEffect !== undefined))
           await feeds.conversations.settled(name, isClosed, deliveryMs);
-        const notice = noticeOf(conversation, phase);
+        const notice = budgetEffect ?? noticeOf(conversation, phase);
         const recorded = { json: { success: true, state: 'recorded', notice } } as const;
         const after = lookup.cachedConversation(name);
         if (after === undefined || !isClosed(after)) return recorded;
         // Another answer may have closed the question, or the agent may have withdrawn it.
-        return hasAnswer(after, id, body) ? delivered : recorded;
+        return hasAnswer(after, id, body) && budgetEffect === undefined ? delivered : recorded;
       },
     }),
   ];

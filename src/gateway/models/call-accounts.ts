@@ -16,10 +16,12 @@ import {
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { defaultMaxOutputTokens } from '../../resources/model-settings.ts';
-import { usageRecordNameOf, usageRecordSpecOf } from '../../resources/usage-record.ts';
+import type { BudgetExhaustions } from './budget-exhaustions.ts';
+import type { BudgetWarnings } from './budget-warnings.ts';
 import type { BudgetInForce } from './budgets-in-force.ts';
 import type { CallHolder } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
+import { recordKeyOf } from './usage-store.ts';
 
 /** How a call has ended. */
 export type CallOutcome =
@@ -62,6 +64,8 @@ export interface BudgetedAccountsOptions {
   /** The budgets that hold for a conversation at present. */
   readonly budgetsOf: (conversation: CachedConversation) => readonly BudgetInForce[];
   readonly namespace: string;
+  readonly exhaustions: Pick<BudgetExhaustions, 'record'>;
+  readonly warnings: Pick<BudgetWarnings, 'watch'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly metrics: Pick<Metrics, 'modelCalls' | 'modelTokens' | 'modelCost'>;
 }
@@ -117,14 +121,21 @@ export class BudgetedAccounts implements CallAccounts {
     };
     const wanted = asked.maxOutputTokens ?? defaultOutputOf(call);
     const least = Math.min(wanted, Math.max(asked.minOutputTokens, minOutputTokens));
-    const reserved = await this.#options.ledger.reserve({
+    const { ledger, exhaustions, warnings } = this.#options;
+    warnings.watch(conversation, budgets);
+    const reserved = await ledger.reserve({
       owner: conversation.spec.owner,
       budgets,
       want: amountOf(wanted),
       least: amountOf(least),
       signal,
     });
-    if ('reason' in reserved) throw refusedBy(reserved);
+    if ('reason' in reserved) {
+      const refused = refusedBy(reserved);
+      if (reserved.reason === 'exhausted')
+        await exhaustions.record({ conversation, exhausted: reserved, message: refused.message });
+      throw refused;
+    }
     const perAnswer = maxOutputWithin({
       inputTokens: bound.inputTokens,
       answers: asked.answers,
@@ -168,11 +179,7 @@ export class BudgetedAccounts implements CallAccounts {
     const { clock, ledger, usage: sums, namespace, metrics } = this.#options;
     const day = new Date(clock.now()).toISOString().slice(0, 10);
     const subject = { owner: conversation.spec.owner, month: day.slice(0, 7) };
-    const record = {
-      namespace,
-      name: usageRecordNameOf(subject),
-      spec: usageRecordSpecOf(subject),
-    };
+    const record = recordKeyOf(namespace, subject);
     const { templateName: template } = conversation.spec;
     const { name } = conversation.metadata;
     sums.add(

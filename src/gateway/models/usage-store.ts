@@ -18,6 +18,8 @@ import { mergedDeltas, withDeltas, type UsageDelta } from '../../models/usage-ro
 import {
   isUsageRecordOf,
   newUsageRecord,
+  usageRecordNameOf,
+  usageRecordSpecOf,
   usageRecords,
   type UsageAccount,
   type UsageRecord,
@@ -30,6 +32,8 @@ export interface UsageStoreOptions {
   readonly logger: Logger;
   /** Unique among all replicas that ever were. */
   readonly replica: string;
+  /** Called with the accounts of each version that was read or written. */
+  readonly onAccounts?: (key: RecordKey, accounts: readonly Account[]) => void;
 }
 
 interface StoredUsage extends StoredRecord {
@@ -87,7 +91,7 @@ export class UsageStore implements RecordStore<StoredUsage> {
       const object = await client.get(usageRecords, key.namespace, key.name, { deadlineMs });
       if (isUsageRecordOf(object, subjectOf(key))) {
         this.#confirm(key, object);
-        return { kind: 'found', record: storedOf(object) } as const;
+        return { kind: 'found', record: this.#seen(key, object) } as const;
       }
       // Another object under this name counts nothing, so that nothing may be spent.
       logger.error('A UsageRecord is for somebody else', { record: key.name });
@@ -113,7 +117,12 @@ export class UsageStore implements RecordStore<StoredUsage> {
     const { client, replica } = this.#options;
     this.#confirm(key, object);
     const pending = this.#pending.get(idOf(key));
-    const base: UsageRecordStatus = { ...object.status, accounts: accounts.map(storedAccountOf) };
+    // The operator writes the raises, which the ledger does not know.
+    const raises = new Map(object.status?.accounts?.map((each) => [each.key, each.raises]));
+    const base: UsageRecordStatus = {
+      ...object.status,
+      accounts: accounts.map((account) => storedAccountOf(account, raises.get(account.key))),
+    };
     const attempt = pending === undefined ? undefined : attemptOf(pending);
     const status =
       pending === undefined || attempt === undefined
@@ -144,12 +153,18 @@ export class UsageStore implements RecordStore<StoredUsage> {
     pending.deltas = pending.deltas.slice(count);
   }
 
+  #seen(key: RecordKey, object: UsageRecord): StoredUsage {
+    const record = storedOf(object);
+    this.#options.onAccounts?.(key, record.accounts);
+    return record;
+  }
+
   async #outcomeOf(
     key: RecordKey,
     write: Promise<UsageRecord>,
   ): Promise<WriteOutcome<StoredUsage>> {
     try {
-      return { kind: 'done', record: storedOf(await write) };
+      return { kind: 'done', record: this.#seen(key, await write) };
     } catch (error) {
       if (isConflict(error) || isAlreadyExists(error)) return { kind: 'conflict' };
       if (isNotFound(error)) return { kind: 'missing' };
@@ -162,6 +177,13 @@ export class UsageStore implements RecordStore<StoredUsage> {
     }
   }
 }
+
+/** The key of the record of a subject. */
+export const recordKeyOf = (namespace: string, subject: UsageSubject): RecordKey => ({
+  namespace,
+  name: usageRecordNameOf(subject),
+  spec: usageRecordSpecOf(subject),
+});
 
 const idOf = ({ namespace, name }: RecordKey): string => `${namespace}/${name}`;
 
@@ -208,13 +230,17 @@ function accountOf({ key, unit, spent, raised = '0', holders = [] }: UsageAccoun
   };
 }
 
-function storedAccountOf({ key, unit, spent, raised, holders }: Account): UsageAccount {
+function storedAccountOf(
+  { key, unit, spent, raised, holders }: Account,
+  raises: UsageAccount['raises'],
+): UsageAccount {
   const shown = (amount: number): string => formatAmount(amount, unit);
   return {
     key,
     unit,
     spent: shown(spent),
     ...(raised === 0 ? {} : { raised: shown(raised) }),
+    ...(raises === undefined ? {} : { raises }),
     holders: holders.map(({ id, granted, spent: settled, renewedAtMs }) => ({
       id,
       granted: shown(granted),

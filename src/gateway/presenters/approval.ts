@@ -16,8 +16,10 @@ import { idSchema, nullableText, pageSchema, timestampSchema, wireTime } from '.
 export const approvalSchema = z.object({
   id: z.string(),
   conversation_id: idSchema,
-  title: z.string().describe('The first tool call, on one line.'),
-  kind: z.enum(approvalKinds),
+  title: z.string().describe('The first tool call, or the question about a budget, on one line.'),
+  kind: z
+    .enum(approvalKinds)
+    .describe('budget: a budget is used up. The others: what the tool does.'),
   tool: z.string().describe('Names of the tools.'),
   summary: z
     .string()

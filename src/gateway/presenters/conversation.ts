@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defaultAgentKind } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { pendingApproval } from '../../resources/approval.ts';
+import { isBudgetQuestion, pendingApproval } from '../../resources/approval.ts';
 import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
 import {
   executionStatuses,
@@ -315,14 +315,17 @@ const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 's
 /** The status of the run as clients see it; null unless the sandbox is RUNNING or PAUSED. */
 export function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
   const { status } = conversation;
+  const asked = pendingApproval(conversation);
   if (phase === 'RUNNING') {
+    if (asked !== undefined && isBudgetQuestion(asked) && status?.executionStatus === 'paused')
+      return 'waiting_for_confirmation';
     const isToRun =
       standing.has(status?.executionStatus) &&
       undeliveredMessages(conversation).some(({ run }) => run);
     return isToRun ? 'running' : (status?.executionStatus ?? null);
   }
   if (phase !== 'PAUSED') return null;
-  if (pendingApproval(conversation) !== undefined) return 'waiting_for_confirmation';
+  if (asked !== undefined) return 'waiting_for_confirmation';
   // This includes an interruption in progress: the sandbox is PAUSED before its agent stops.
   const { interruption, executionStatus } = status ?? {};
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running'

@@ -89,7 +89,7 @@ const isOnce = (kind: Approval['options'][number]['kind']): boolean => kind.ends
 const rejection = { id: undefined, name: 'Reject', kind: 'reject_once' } as const;
 const isRejection = (kind: string): boolean => kind.startsWith('reject');
 
-/** A question that the agent waits for. Nothing is answered automatically. */
+/** A question that waits for a person: of the agent, or about a budget that is used up. */
 export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const page = usePage();
   const lack = page.lackOf('manage');
@@ -97,6 +97,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const reason = useSignal('');
   const given = questions.given.value?.id === approval.id ? questions.given.value : undefined;
   const isPending = given !== undefined && given.state !== 'failed';
+  const isBudget = approval.kind === 'budget';
   const reading = questions.reading.value?.id === approval.id ? questions.reading.value : undefined;
   const text = reading?.whole?.text ?? approval.summary;
   /** The text whose end the user has seen. */
@@ -140,21 +141,24 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
             'The agent asks about all of this:'
           ) : (
             <>
-              The agent asks: <InOrder>{approval.title}</InOrder>
+              {isBudget ? '' : 'The agent asks: '}
+              <InOrder>{approval.title}</InOrder>
             </>
           )}
         </h2>
       </div>
       {approval.notice !== null && <p>{approval.notice}</p>}
-      {approval.notice === null && approval.sandbox_status === 'PAUSED' && (
+      {approval.notice === null && !isBudget && approval.sandbox_status === 'PAUSED' && (
         <p>The sandbox is paused. Your answer resumes it.</p>
       )}
-      <p class="quiet-text">
-        <InOrder>{approval.tool}</InOrder>
-      </p>
+      {!isBudget && (
+        <p class="quiet-text">
+          <InOrder>{approval.tool}</InOrder>
+        </p>
+      )}
       <TextBlock
         key={text}
-        label="What the agent wants to do"
+        label={isBudget ? 'The whole question' : 'What the agent wants to do'}
         takesFocus={reading?.whole != null}
         onEnd={() => (seen.value = text)}
       >

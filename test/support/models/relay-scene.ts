@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
+import type { EventDetails } from '@conversation-operator/kube/events';
 import { IndexedStore } from '@conversation-operator/kube/store';
 import { directly, type Outward } from '@conversation-operator/outward/outward';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
@@ -18,6 +19,8 @@ import {
   type CallbackServer,
 } from '../../../src/gateway/callback-server/callback-server.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { BudgetExhaustions } from '../../../src/gateway/models/budget-exhaustions.ts';
+import { BudgetWarnings } from '../../../src/gateway/models/budget-warnings.ts';
 import { budgetsInForce } from '../../../src/gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../../../src/gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../../../src/gateway/models/models-handler.ts';
@@ -81,6 +84,8 @@ export class RelayScene implements AsyncDisposable {
   url = '';
   readonly #side: CallbackServer;
   readonly #providers: Providers;
+  readonly events: EventDetails[] = [];
+  readonly #exhaustions: BudgetExhaustions;
   readonly #ownsProvider: boolean;
   #closed: Promise<void> | undefined;
 
@@ -94,7 +99,15 @@ export class RelayScene implements AsyncDisposable {
     this.client = options.client ?? new FakeKubeClient();
     const logger = silentLogger;
     const replica = randomUUID();
-    const store = new UsageStore({ client: this.client, logger, replica });
+    const events = { record: (_object: unknown, event: EventDetails) => this.events.push(event) };
+    const warnings = new BudgetWarnings({ events, metrics });
+    const store = new UsageStore({
+      client: this.client,
+      logger,
+      replica,
+      onAccounts: (key, accounts) => warnings.observe(key, accounts),
+    });
+    this.#exhaustions = new BudgetExhaustions({ client: this.client, events, clock, logger });
     const runtime = { clock, random: Math.random, logger, metrics };
     this.ledger = new BudgetLedger({
       ...runtime,
@@ -136,6 +149,8 @@ export class RelayScene implements AsyncDisposable {
             periods,
             nowMs: clock.now(),
           }),
+        exhaustions: this.#exhaustions,
+        warnings,
         namespace,
         clock,
         metrics,

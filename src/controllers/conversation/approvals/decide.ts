@@ -1,5 +1,6 @@
 import {
   answerTo,
+  isBudgetQuestion,
   meaningOf,
   withClosed,
   type Approval,
@@ -136,7 +137,8 @@ export function withNothingAsked(
   now: string,
 ): ConversationStatus {
   const { approval, interruption, executionStatus } = status;
-  if (approval === undefined) return status;
+  // The operator itself ends a question about a budget.
+  if (approval === undefined || isBudgetQuestion(approval)) return status;
   if (approval.answer?.sentTime !== undefined) return withAnswerDelivered(status, now);
   const isInterrupted =
     approval.agentEpoch !== agentEpoch ||
@@ -146,12 +148,18 @@ export function withNothingAsked(
     : withQuestionWithdrawn(status, now, isInterrupted ? reasons.stopped : reasons.withdrawn);
 }
 
+/** The question as a sentence. */
+const askedOf = (approval: Approval): string =>
+  isBudgetQuestion(approval) ? approval.summary : `The agent asks: ${approval.title}`;
+
 /** Returns the Events for the changes of the agent's question between two writes of the status. */
 export function eventsOfApproval(
   before: ConversationStatus | undefined,
   after: ConversationStatus,
 ): readonly EventDetails[] {
   const events: EventDetails[] = [];
+  const isOfBudget = (id: string): boolean =>
+    before?.approval?.id === id && isBudgetQuestion(before.approval);
   const known = new Set(before?.closedApprovals?.map(({ id }) => id));
   for (const { id, outcome, option, message } of after.closedApprovals ?? []) {
     if (known.has(id)) continue;
@@ -160,12 +168,16 @@ export function eventsOfApproval(
         ? {
             type: after.lostAnswer === id ? 'Warning' : 'Normal',
             reason: 'ApprovalWithdrawn',
-            message: message ?? `The agent no longer asks the question ${id}.`,
+            message:
+              message ??
+              (isOfBudget(id)
+                ? `The question ${id} about the budget is over.`
+                : `The agent no longer asks the question ${id}.`),
           }
         : {
             type: 'Normal',
             reason: 'ApprovalAnswered',
-            message: `The agent has the answer to the question ${id}: ${outcome.toLowerCase()}${option === undefined ? '' : ` (${option})`}.`,
+            message: `${isOfBudget(id) ? 'A person has answered the question' : 'The agent has the answer to the question'} ${id}: ${outcome.toLowerCase()}${option === undefined ? '' : ` (${option})`}.`,
           },
     );
   }
@@ -174,7 +186,7 @@ export function eventsOfApproval(
     events.push({
       type: 'Normal',
       reason: 'ApprovalRequested',
-      message: `The agent asks: ${approval.title} (${approval.id})`,
+      message: `${askedOf(approval)} (${approval.id})`,
     });
   return events;
 }

@@ -81,7 +81,12 @@ export function withAgentReport(
   const wasRunning = status.executionStatus === 'running' || unseenEpoch !== undefined;
   const isNewEpoch = status.agentEpoch !== agentEpoch;
   // A run that was interrupted before its first step, or whose action was rejected, is `idle`.
+  // The agent counts a run that its model has refused as over, and is asked to go on with it.
+  const isBudgetEnd =
+    pending?.reason === Interruption.budget &&
+    (agent.executionStatus === 'finished' || agent.executionStatus === 'stuck');
   const isStopped =
+    isBudgetEnd ||
     agent.executionStatus === 'paused' ||
     agent.executionStatus === 'error' ||
     (agent.executionStatus === 'idle' &&
@@ -168,7 +173,7 @@ export function withAgentReport(
   }
   return {
     status: interrupted(interruption),
-    resume: reason !== Interruption.user || runRequested,
+    resume: status.budgetExhaustion === undefined && (reason !== Interruption.user || runRequested),
   };
 }
 
@@ -195,7 +200,7 @@ export function withUnseenInterruption(
       executionDetail: messageOf(interruption),
       interruption,
     },
-    resume: reason !== Interruption.user || runRequested,
+    resume: before.budgetExhaustion === undefined && (reason !== Interruption.user || runRequested),
   };
 }
 

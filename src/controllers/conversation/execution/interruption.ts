@@ -11,6 +11,8 @@ export const Interruption = {
   disruption: 'Disruption',
   /** The agent ran and reported nothing for longer than the template allows. */
   stalled: 'Stalled',
+  /** The relay refused a call of the run's model. The run continues once the budget has room. */
+  budget: SandboxReason.budgetExhausted,
 } as const;
 
 /** Fields of a sandbox's status that record how its agent was interrupted. */

@@ -10,6 +10,7 @@ import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { ElapsedTimes, isWithin } from '../../elapsed-times.ts';
 import { storedObject } from '../../stored-object.ts';
+import { Interruption } from './interruption.ts';
 import {
   withAgentError,
   withAgentReport,
@@ -218,6 +219,8 @@ export class RunObserver {
     }
     if (
       corrected.executionStatus === 'error' &&
+      // The error of such a run is that its model was refused.
+      status.interruption?.reason !== Interruption.budget &&
       (status.executionStatus === 'paused' || status.interruption?.abandonedReason !== undefined) &&
       (resume ||
         before.agentEpoch !== agentEpoch ||

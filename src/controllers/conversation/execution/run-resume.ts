@@ -156,6 +156,8 @@ export function messageOf(interruption: InterruptedRun): string {
       return 'The loss of the container interrupted the run. The run resumes by itself when the agent is back.';
     case Interruption.disruption:
       return 'The loss of the pod interrupted the run: a drained, lost or full node, or a deletion. The run resumes by itself when the agent is back.';
+    case Interruption.budget:
+      return 'The budget for models is used up, which has stopped the run. The run resumes where it was once the budget is raised or starts again.';
     default:
       return `A pause of the sandbox (${reason}) interrupted the run. The run resumes by itself when the sandbox is back.`;
   }

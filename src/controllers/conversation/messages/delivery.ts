@@ -18,6 +18,7 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import { abortedAfter } from '../../agent-calls/aborted-after.ts';
 import { requestKey } from '../../controller-spec.ts';
 import { withoutEarlierAnswer } from '../approvals/decide.ts';
+import { withBudgetQuestionWithdrawn } from '../budget/decide.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
 import { storedConversation } from '../../stored-object.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -239,7 +240,10 @@ export class Delivery {
     if (mark.attempt > maxAttempts)
       return this.#reject(recipient, { status, message, verb: 'did not take' });
     const began = clock.monotonic();
-    const marked = await recipient.save(withInFlight(status, mark));
+    // The run that the message begins finds out anew whether the budget has room. A refusal of its
+    // calls comes after this write, and so is kept.
+    const next = message.run ? withBudgetQuestionWithdrawn(status, isoTime(clock)) : status;
+    const marked = await recipient.save(withInFlight(next, mark));
     // After a slow write, another process may have found `inFlight` and be about to send.
     if (clock.monotonic() - began > maxMarkAgeMs || recipient.signal.aborted)
       return { status: marked, isDone: false };

@@ -45,11 +45,18 @@ export interface UnansweredPoll extends Unanswered {
   readonly isUnresponsive: boolean;
 }
 
-/** Versions of the conversation's spec and of its sandbox. A change makes the next poll due. */
-const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
-  [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join(
-    '/',
-  );
+/**
+ * Versions of the conversation's spec and of its sandbox, and the time of a call that a budget has
+ * refused. A change makes the next poll due.
+ */
+const subjectOf = ({ metadata, status }: CachedConversation, sandbox: Sandbox): string =>
+  [
+    metadata.uid,
+    metadata.generation,
+    sandbox.metadata.uid,
+    sandbox.metadata.resourceVersion,
+    status?.budgetExhaustion?.time,
+  ].join('/');
 
 const targetOf = (sandbox: Sandbox, endpoint: AgentEndpoint): AgentTarget => ({
   endpoint,

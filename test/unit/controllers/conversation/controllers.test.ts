@@ -65,8 +65,9 @@ describe('the controllers of conversations', () => {
     const [, controller] = conversationControllers({
       caches: {
         conversations: { ...unwatched, store: conversations },
-        sandboxes: { addHandler: (handler: Handler<Sandbox>) => handler.added?.(sandbox) },
+        quotas: unwatched,
         usageRecords: unwatched,
+        sandboxes: { addHandler: (handler: Handler<Sandbox>) => handler.added?.(sandbox) },
       },
       notified: () => () => undefined,
     } as unknown as ConversationControllersOptions);

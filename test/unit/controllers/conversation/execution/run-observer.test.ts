@@ -1,4 +1,6 @@
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
+import type { ConversationQuota } from '../../../../../src/resources/conversation-quota.ts';
+import type { CachedUsageRecord } from '../../../../../src/resources/usage-record.ts';
 import { sandboxIndexers, usageRecordIndexers } from '../../../../../src/controllers/caches.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
@@ -24,7 +26,6 @@ import type {
   ExecutionStatus,
 } from '../../../../../src/resources/conversation-status.ts';
 import { pods } from '@conversation-operator/kube/core';
-import type { CachedUsageRecord } from '../../../../../src/resources/usage-record.ts';
 import type { Sandbox } from '../../../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
 import {
@@ -90,6 +91,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    quotas: new IndexedStore<ConversationQuota>(),
     usageRecords: new IndexedStore<CachedUsageRecord>(usageRecordIndexers),
   };
   stores.sandboxes.set(sandbox);

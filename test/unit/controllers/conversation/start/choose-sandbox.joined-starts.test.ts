@@ -1,4 +1,5 @@
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
+import type { ConversationQuota } from '../../../../../src/resources/conversation-quota.ts';
 import { sandboxIndexers, usageRecordIndexers } from '../../../../../src/controllers/caches.ts';
 import type { CachedUsageRecord } from '../../../../../src/resources/usage-record.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
@@ -66,6 +67,7 @@ function besideHanging(count: number) {
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    quotas: new IndexedStore<ConversationQuota>(),
     usageRecords: new IndexedStore<CachedUsageRecord>(usageRecordIndexers),
   };
   stores.templates.set(aTemplate());
