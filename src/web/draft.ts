@@ -7,6 +7,9 @@ import type { StartTask } from './wire.ts';
 /** Maximum characters of all images of a start. The gateway accepts bodies of up to 1 MiB. */
 const maxImageCharacters = 900_000;
 
+/** `max_cost` is null or absent where the start had no budget. */
+type StartRequest = StartTask['request'] & { readonly max_cost?: number | null };
+
 /** A new idempotency key. Works without a secure context, unlike `crypto.randomUUID`. */
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
@@ -14,7 +17,7 @@ export const newKey = (): string =>
   ).join('');
 
 /** The request of an earlier start. Rejects if the start does not exist any more. */
-export async function requestOf(taskId: string): Promise<StartTask['request']> {
+export async function requestOf(taskId: string): Promise<StartRequest> {
   const path = '/api/v1/app-conversations/start-tasks';
   const [task] = await api.get<readonly (StartTask | null)[]>(path, { ids: taskId });
   if (task == null) throw new ApiError({ detail: 'The earlier start does not exist any more.' });
@@ -30,7 +33,23 @@ const requestFields = {
   branch: 'selected_branch',
   template: 'sandbox_spec_id',
   model: 'llm_model',
+  maxCost: 'max_cost',
 } as const;
+
+interface MaxCost {
+  /** Undefined where the field is empty, or has a problem. */
+  readonly value?: number;
+  readonly problem?: string;
+}
+
+/** The amount in a field, which may begin with a dollar sign. Pure. */
+export function maxCostOf(text: string): MaxCost {
+  const plain = text.trim().replace(/^\$\s*/, '');
+  if (plain === '') return {};
+  const value = /^(\d+\.?\d*|\.\d+)$/.test(plain) ? Number(plain) : NaN;
+  if (value > 0 && Number.isFinite(value)) return { value };
+  return { problem: 'Enter an amount in dollars above 0, such as 2.50, or leave it empty.' };
+}
 
 export class Draft {
   readonly message = signal('');
@@ -38,6 +57,8 @@ export class Draft {
   readonly branch = signal('');
   readonly template = signal('');
   readonly model = signal('');
+  /** Maximum cost in US dollars, as text; empty: none. */
+  readonly maxCost = signal('');
   readonly isSending = signal(false);
   readonly problem = signal<string | undefined>(undefined);
   readonly images = new Images(maxImageCharacters, this.problem);
@@ -78,6 +99,7 @@ export class Draft {
       this.branch.value = request.selected_branch ?? '';
       this.template.value = request.sandbox_spec_id ?? '';
       this.model.value = request.llm_model ?? '';
+      this.maxCost.value = request.max_cost == null ? '' : String(request.max_cost);
     } catch (error) {
       this.problem.value = `The earlier start can not be read: ${messageOf(error)}`;
     }
@@ -96,7 +118,13 @@ export class Draft {
       return false;
     }
     this.fieldProblems.value = {};
-    const request = this.#request();
+    const cost = maxCostOf(this.maxCost.value);
+    if (cost.problem !== undefined) {
+      this.fieldProblems.value = { maxCost: cost.problem };
+      this.isSending.value = false;
+      return false;
+    }
+    const request = this.#request(cost.value);
     const text = JSON.stringify(request);
     if (text !== this.#sent.text) this.#sent = { text, key: newKey() };
     try {
@@ -121,7 +149,7 @@ export class Draft {
     return contentOf(this.message.value, this.images.list.value).length === 0;
   }
 
-  #request(): Readonly<Record<string, unknown>> {
+  #request(maxCost: number | undefined): Readonly<Record<string, unknown>> {
     const chosen = draftFields.flatMap((name) => {
       const value = this.field(name).value.trim();
       return value === '' ? [] : [[requestFields[name], value] as const];
@@ -129,6 +157,7 @@ export class Draft {
     return {
       initial_message: { content: contentOf(this.message.value.trim(), this.images.list.value) },
       ...Object.fromEntries(chosen),
+      ...(maxCost === undefined ? {} : { [requestFields.maxCost]: maxCost }),
     };
   }
 
