@@ -167,7 +167,7 @@ function pauseOf({ conversation, sandbox }: Facts): string {
 /** How to continue a conversation whose budget is used up, unless a question offers that. */
 const budgetRemedy = ({ conversation }: Facts): string | undefined =>
   conversation?.sandbox_status_reason === budgetExhausted && conversation.pending_approval === null
-    ? 'Ask an admin to raise the budget, or resume once it starts again'
+    ? 'An admin can raise the budget; one of a day, week or month also starts again by itself'
     : undefined;
 
 function paused(facts: Facts, around: Around): string {

@@ -1,6 +1,7 @@
 import { signal, type Signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
 import { contentOf, Images } from './images.ts';
+import { maxCostOf } from './max-cost.ts';
 import type { Store } from './store.ts';
 import type { StartTask } from './wire.ts';
 
@@ -35,21 +36,6 @@ const requestFields = {
   model: 'llm_model',
   maxCost: 'max_cost',
 } as const;
-
-interface MaxCost {
-  /** Undefined where the field is empty, or has a problem. */
-  readonly value?: number;
-  readonly problem?: string;
-}
-
-/** The amount in a field, which may begin with a dollar sign. Pure. */
-export function maxCostOf(text: string): MaxCost {
-  const plain = text.trim().replace(/^\$\s*/, '');
-  if (plain === '') return {};
-  const value = /^(\d+\.?\d*|\.\d+)$/.test(plain) ? Number(plain) : NaN;
-  if (value > 0 && Number.isFinite(value)) return { value };
-  return { problem: 'Enter an amount in dollars above 0, such as 2.50, or leave it empty.' };
-}
 
 export class Draft {
   readonly message = signal('');

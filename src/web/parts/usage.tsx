@@ -161,6 +161,8 @@ interface StateProps {
 /** A choice of the owner, for admins, with the names of owners who have conversations. */
 function OwnerField({ state }: StateProps) {
   const names = useSignal<readonly string[]>([]);
+  // A field that renders again, as when the names arrive, keeps what is typed.
+  const typed = useSignal(state.owner.peek() ?? '');
   const suggest = () => {
     if (names.peek().length > 0) return;
     api.get<OverviewRecord>('/api/v1/admin/overview', {}).then(
@@ -177,9 +179,10 @@ function OwnerField({ state }: StateProps) {
         placeholder="You"
         autocomplete="off"
         spellcheck={false}
-        value={state.owner.value ?? ''}
+        value={typed.value}
         onFocus={suggest}
-        onChange={(event) => state.chooseOwner(event.currentTarget.value)}
+        onInput={(event) => (typed.value = event.currentTarget.value)}
+        onChange={() => state.chooseOwner(typed.peek())}
       />
       <datalist id="owner-names">
         {names.value.map((name) => (
@@ -282,9 +285,8 @@ function Budget({ pace: { budget, items } }: BudgetProps) {
   );
 }
 
-/** The cost of calls; calls without a price have none. */
-const costText = ({ cost, calls }: UsageCounters): string =>
-  cost === 0 && calls > 0 ? '–' : money(cost);
+/** The cost of calls; calls without a price, and no calls, have none. */
+const costText = ({ cost }: UsageCounters): string => (cost === 0 ? '–' : money(cost));
 
 function Totals({ total }: { readonly total: UsageCounters }) {
   const figures = [

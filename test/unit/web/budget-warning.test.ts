@@ -1,5 +1,5 @@
 import { warningOf } from '../../../src/web/budget-warning.ts';
-import { maxCostOf } from '../../../src/web/draft.ts';
+import { maxCostOf } from '../../../src/web/max-cost.ts';
 import { aBudget } from '../../support/page-usage.ts';
 
 const now = Date.parse('2026-11-16T00:00:00Z');
