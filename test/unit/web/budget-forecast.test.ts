@@ -132,7 +132,8 @@ describe('the forecast', () => {
 describe('the top of the chart', () => {
   it.each([
     [0, 1],
-    [0.004, 0.005],
+    [0.004, 0.004],
+    [0.0041, 0.005],
     [0.3, 0.3],
     [2.4, 3],
     [1, 1],
