@@ -10,7 +10,7 @@ const floors = [
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['packages/agent-server'],
   [
-    ...['src/resources', 'src/status', 'src/quota', 'src/agent', 'src/archive'],
+    ...['src/resources', 'src/status', 'src/quota', 'src/agent', 'src/archive', 'src/budget'],
     ...['src/observability', 'src/config'],
   ],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],

@@ -28,6 +28,7 @@ import {
   conversationReferencesOf,
 } from '../resources/sandbox-owner-references.ts';
 import type { SandboxTemplate } from '../resources/sandbox-template.ts';
+import type { CachedUsageRecord, UsageRecord } from '../resources/usage-record.ts';
 
 export interface CachesOptions extends RuntimeOptions {
   readonly client: KubeClient;
@@ -50,6 +51,7 @@ export interface Caches {
   readonly pods: Reflector<Pod, CachedPod>;
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
   readonly handovers: Reflector<Handover>;
+  readonly usageRecords: Reflector<UsageRecord, CachedUsageRecord>;
 }
 
 /** The parts of the caches that controllers use. The process starts and stops the caches. */
@@ -132,6 +134,13 @@ export const handoverIndexers: Indexers<Handover> = {
   ],
 };
 
+/** Index of UsageRecords by `namespace/name` of each conversation with an entry in them. */
+export const byUsageConversation = 'usageConversation';
+export const usageRecordIndexers: Indexers<CachedUsageRecord> = {
+  [byUsageConversation]: ({ metadata, status }) =>
+    (status?.conversations ?? []).map(({ name }) => `${metadata.namespace}/${name}`),
+};
+
 /** Creates the caches of the operator and does not start them. */
 export function createCaches({ indexers: more, ...options }: CachesOptions): Caches {
   const interner = new Interner();
@@ -168,6 +177,11 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
       ...kinds.handovers,
       indexers: { ...handoverIndexers, ...more?.handovers },
     }),
+    usageRecords: new Reflector({
+      ...options,
+      ...kinds.usageRecords,
+      indexers: usageRecordIndexers,
+    }),
   };
 }
 
@@ -180,6 +194,7 @@ export const storesOf = (caches: OperatorCaches): Stores => ({
   pods: caches.pods.store,
   claims: caches.claims.store,
   handovers: caches.handovers.store,
+  usageRecords: caches.usageRecords.store,
 });
 
 export const reflectorsOf = (caches: Caches) => Object.values(caches) as Caches[keyof Caches][];

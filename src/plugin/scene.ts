@@ -81,6 +81,7 @@ export async function readScene(client: KubeClient, namespace: string): Promise<
     apiKeys: listed([], gatewayIndexers.apiKeys),
     ownerSettings: listed([]),
     handovers: listed([], gatewayIndexers.handovers),
+    usageRecords: listed([]),
   };
   const lookup = new ResourceLookup({ client, namespace, caches });
   const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });

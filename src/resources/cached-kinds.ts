@@ -10,6 +10,7 @@ import { ownerSettings } from './owner-settings.ts';
 import { sandboxPools } from './sandbox-pool.ts';
 import { sandboxTemplates } from './sandbox-template.ts';
 import { sandboxes, type Sandbox } from './sandbox.ts';
+import { usageRecords, type CachedUsageRecord, type UsageRecord } from './usage-record.ts';
 
 /** Transforms a sandbox for every cache. Equal texts are shared between objects. */
 export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
@@ -41,6 +42,28 @@ export function cachedObject<Spec, Status>(
   return metadata === object.metadata ? object : { ...object, metadata };
 }
 
+/** Transforms a UsageRecord for every cache. Readers of the other sums ask the API server. */
+function cachedUsageRecord(record: UsageRecord, interner: Interner): CachedUsageRecord {
+  const { status, ...others } = record;
+  if (status === undefined) return cachedObject({ ...others }, interner);
+  const { accounts, totals, conversations: entries } = status;
+  for (const entry of entries ?? []) {
+    interner.share(entry, 'name', 'lastDay');
+    for (const model of entry.models) interner.share(model, 'model');
+  }
+  return cachedObject(
+    {
+      ...others,
+      status: {
+        ...(accounts === undefined ? {} : { accounts }),
+        ...(totals === undefined ? {} : { totals }),
+        ...(entries === undefined ? {} : { conversations: entries }),
+      },
+    },
+    interner,
+  );
+}
+
 /** The resource of each kind of this group, with the transform of its caches. */
 export function cachedKinds(interner = new Interner()) {
   const whole = <Spec, Status>(resource: ResourceDefinition<CustomObject<Spec, Status>>) => ({
@@ -62,5 +85,9 @@ export function cachedKinds(interner = new Interner()) {
     apiKeys: whole(apiKeys),
     ownerSettings: whole(ownerSettings),
     handovers: whole(handovers),
+    usageRecords: {
+      resource: usageRecords,
+      transform: (record: UsageRecord) => cachedUsageRecord(record, interner),
+    },
   };
 }

@@ -18,10 +18,66 @@ import {
   ownerName,
   validations,
 } from './schema.ts';
+import { budgetCurrencies, maxBudgetUsd } from './usage-counters.ts';
 
 export const quotaScopes = ['Owner', 'Namespace'] as const;
 export const quotaPolicies = ['PauseOldest', 'PauseLongestIdle', 'Queue', 'Reject'] as const;
 export const autoResumePolicies = ['All', 'Unfinished', 'Never'] as const;
+
+export const budgetPeriods = ['Day', 'Week', 'Month'] as const;
+export type BudgetPeriod = (typeof budgetPeriods)[number];
+export const budgetPolicies = ['Reject', 'Queue'] as const;
+
+/** Maximum amount of a budget in tokens, and more than any in US dollars. */
+const maxTokens = 1_000_000_000_000;
+const maxZoneLength = 64;
+
+const budgetSchema = z
+  .object({
+    amount: described(
+      z.number().positive().max(maxTokens),
+      `Amount for each period: US dollars up to ${maxBudgetUsd}, or tokens. An amount is rounded to nine decimals.`,
+    ),
+    currency: described(
+      z.enum(budgetCurrencies).default('USD'),
+      'Unit of the amounts: US dollars, or tokens of requests and answers together.',
+    ),
+    period: described(
+      z.enum(budgetPeriods).default('Month'),
+      'Period after which the budget starts again: a day, a week from Monday, or a month.',
+    ),
+    timeZone: described(
+      z
+        .string()
+        .min(1)
+        .max(maxZoneLength)
+        .regex(/^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/)
+        .default('UTC'),
+      'Time zone in which the period begins, such as Europe/Berlin. Where the operator does not know the zone, the condition UnknownTimeZone is True, and UTC applies.',
+    ),
+    onExceeded: described(
+      z.enum(budgetPolicies).default('Reject'),
+      'Policy for new starts of an owner whose budget is exhausted. Reject: the start is refused. Queue: it is accepted, and its first call of a model is refused until the budget has room.',
+    ),
+    maxRaise: described(
+      z.number().min(0).max(maxTokens).default(0),
+      'Amount that an owner may add in each period without an admin.',
+    ),
+  })
+  .meta(
+    validations(
+      {
+        rule: `self.currency == 'Tokens' || self.amount <= ${maxBudgetUsd}.0`,
+        message: `a budget in USD is at most ${maxBudgetUsd}`,
+        fieldPath: '.amount',
+      },
+      {
+        rule: "self.currency == 'USD' || double(int(self.amount)) == self.amount",
+        message: 'an amount of tokens is an integer',
+        fieldPath: '.amount',
+      },
+    ),
+  );
 
 /** A pebibyte, which is more than a cluster stores, and exact as a number in JSON. */
 const maxBytes = 2 ** 50;
@@ -72,18 +128,31 @@ export const conversationQuotaSpecSchema = z
       duration(),
       'Maximum time for which the archive of a conversation is kept after the last event. The shorter one of this and archive.retention of the template applies. Absent: no limit.',
     ),
+    budget: optional(
+      budgetSchema,
+      'Maximum use of models in each period: of each owner with scope Owner, of all together with scope Namespace. Absent: no limit.',
+    ),
   })
   .meta(
-    validations({
-      rule: "self.scope == 'Owner' || !has(self.owner)",
-      message: 'owner goes with scope Owner only',
-      fieldPath: '.owner',
-    }),
+    validations(
+      {
+        rule: "self.scope == 'Owner' || !has(self.owner)",
+        message: 'owner goes with scope Owner only',
+        fieldPath: '.owner',
+      },
+      {
+        rule: "self.scope == 'Owner' || !has(self.budget) || !has(self.budget.maxRaise) || self.budget.maxRaise == 0.0",
+        message: 'budget.maxRaise goes with scope Owner only',
+        fieldPath: '.budget',
+      },
+    ),
   );
 
 export const QuotaCondition = {
   /** Other quotas have the same scope. Only the one with the lowest limit applies. */
   conflicting: 'Conflicting',
+  /** The time zone of the budget is unknown, and UTC applies. */
+  unknownTimeZone: 'UnknownTimeZone',
 } as const;
 
 /** Maximum owners in the status of a quota that limits each owner separately. */
@@ -169,6 +238,7 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
       'Number of stored sandboxes, where a limit counts them.',
       'integer',
     ),
+    wideColumn('Budget', '.spec.budget.amount', 'Amount of the budget in each period.', 'number'),
     wideColumn(
       'Conflicting',
       `.status.conditions[?(@.type=="${QuotaCondition.conflicting}")].status`,

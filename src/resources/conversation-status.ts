@@ -13,6 +13,7 @@ import {
   text,
   timestamp,
 } from './schema.ts';
+import { usageByModel, usageCounters } from './usage-counters.ts';
 
 /** Name of an object of an archive: a position, and the beginning of the hash of its content. */
 const archiveObjectName = () => text(64).regex(/^[0-9]{10}-[0-9a-f]{24}$/);
@@ -256,6 +257,10 @@ export const conversationStatusSchema = z.object({
     }),
     'Usage that the agent reports. Absent until the agent has reported some.',
   ),
+  usage: optional(
+    z.object({ ...usageCounters(), byModel: described(usageByModel(), 'The same by model.') }),
+    'Calls of models through the relay. Written by the operator from the UsageRecords, and never lowered. Absent: there was none.',
+  ),
   pushes: optional(
     pushesSchema,
     'Last pushes of the sandbox to the repository of the conversation, oldest first. Written by the gateway.',
@@ -280,5 +285,6 @@ export const conversationStatusSchema = z.object({
 });
 
 export type ConversationStatus = z.output<typeof conversationStatusSchema>;
+export type ConversationUsage = NonNullable<ConversationStatus['usage']>;
 export type StartStep = z.output<typeof startStepSchema>;
 export type MessageState = NonNullable<ConversationStatus['messages']>;

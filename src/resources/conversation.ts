@@ -32,6 +32,7 @@ import {
   validations,
 } from './schema.ts';
 import { gitProviders } from './git-providers.ts';
+import { maxBudgetUsd } from './usage-counters.ts';
 
 /** Maximum UTF-8 bytes of a message, and maximum characters of each text in it. */
 export const maxMessageBytes = 256 * 1024;
@@ -183,6 +184,24 @@ export const conversationSpecSchema = z
       }),
       'Settings of the agent that differ from the template.',
     ),
+    budget: optional(
+      z
+        .object({
+          amount: described(
+            z.number().positive().max(maxBudgetUsd),
+            'Maximum cost of the calls of models in this conversation. It may grow, and never falls.',
+          ),
+          currency: described(z.enum(['USD']).default('USD'), 'Unit of the amount: US dollars.'),
+        })
+        .meta(
+          validations({
+            rule: 'self.amount >= oldSelf.amount',
+            message: 'amount may only grow',
+            fieldPath: '.amount',
+          }),
+        ),
+      'Budget of this conversation alone, besides those of quotas. Absent: none.',
+    ),
     parent: optional(objectName(), 'Name of the conversation from which this one was started.'),
     trigger: optional(text(64), 'Origin of the conversation, for example gui or resolver.'),
     prNumbers: optional(
@@ -207,6 +226,11 @@ export const conversationSpecSchema = z
         rule: 'self.owner != oldSelf.owner ? !has(self.secrets) : (has(self.secrets) == has(oldSelf.secrets) && (!has(self.secrets) || self.secrets == oldSelf.secrets))',
         message: 'secrets is immutable, and a handover removes it',
         fieldPath: '.secrets',
+      },
+      {
+        rule: 'has(self.budget) == has(oldSelf.budget)',
+        message: 'budget comes with the start, and stays',
+        fieldPath: '.budget',
       },
       ...immutable({
         required: ['templateName'],
@@ -253,6 +277,7 @@ export const conversationDefinition: CustomResourceDefinition = {
     wideColumn('Sandbox-Name', '.status.sandboxName', 'Name of the sandbox of the conversation.'),
     wideColumn('Approval-ID', '.status.approval.id', 'Identifier of the question that waits.'),
     wideColumn('Reason', '.status.sandboxStatusReason', 'Reason of the phase of the sandbox.'),
+    wideColumn('Cost', '.status.usage.cost', 'Cost of the calls of models in US dollars.'),
   ],
   selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],
 };

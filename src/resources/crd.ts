@@ -10,6 +10,7 @@ import { shareDefinition } from './share.ts';
 import { sandboxPoolDefinition } from './sandbox-pool.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
 import { jsonSchemaOf } from './schema.ts';
+import { usageRecordDefinition } from './usage-record.ts';
 
 /** Every kind of this group, in the order of the documentation. */
 export const definitions: readonly CustomResourceDefinition[] = [
@@ -22,6 +23,7 @@ export const definitions: readonly CustomResourceDefinition[] = [
   ownerSettingsDefinition,
   shareDefinition,
   handoverDefinition,
+  usageRecordDefinition,
 ];
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

@@ -27,7 +27,7 @@ export interface PrinterColumn {
    * kubectl prints a `date` as its age, and a date in the future as `<invalid>`. Therefore a time
    * that can be in the future is a `string`.
    */
-  readonly type: 'string' | 'integer' | 'date' | 'boolean';
+  readonly type: 'string' | 'integer' | 'number' | 'date' | 'boolean';
   readonly jsonPath: string;
   readonly description: string;
   /** 1: only `-o wide` shows the column. Absent: it is always shown. */

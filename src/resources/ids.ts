@@ -6,6 +6,8 @@ export { conversationIdOfStartTask, startTaskIdOf } from './start-task-id.ts';
 /** 32 lower-case hex digits: the form of the ids of conversations and start tasks in REST. */
 const canonical = /^[0-9a-f]{32}$/;
 
+export const isCanonicalId = (id: string): boolean => canonical.test(id);
+
 /** A UUIDv8 (RFC 9562 §5.8) derived from a text: the same in every process and at any time. */
 export const uuidOf = (text: string): string =>
   uuidOfBytes(createHash('sha256').update(text).digest());

@@ -155,6 +155,14 @@ function checkOf(schema: JsonSchema | boolean): Check {
       return (value) =>
         Number.isSafeInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
     }
+    case 'number': {
+      const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum } = schema;
+      // A boolean, as OpenAPI 3.0 has it.
+      const isAbove = exclusiveMinimum
+        ? (value: number) => value > minimum
+        : (value: number) => value >= minimum;
+      return (value) => typeof value === 'number' && isAbove(value) && value <= maximum;
+    }
     case 'boolean':
       return (value) => typeof value === 'boolean';
     default:

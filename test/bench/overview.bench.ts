@@ -11,6 +11,7 @@ import {
 } from '../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../src/resources/conversation-quota.ts';
 import type { Handover } from '../../src/resources/handover.ts';
+import type { CachedUsageRecord } from '../../src/resources/usage-record.ts';
 import type { OwnerSettings } from '../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
@@ -40,6 +41,7 @@ const caches = {
   apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
   ownerSettings: new TestCache<OwnerSettings>(),
   handovers: new TestCache<Handover>(),
+  usageRecords: new TestCache<CachedUsageRecord>(),
 };
 const caps = new StorageCaps({ caches, namespace, quotas: () => [] });
 caps.open();

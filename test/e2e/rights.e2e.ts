@@ -117,6 +117,7 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/conversations`],
     ['GET', `${ours}/sandboxes`],
     ['GET', `${ours}/handovers`],
+    ['GET', `${ours}/usagerecords`],
     [
       'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,
@@ -131,6 +132,7 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/shares`],
     ['GET', `${ours}/handovers`],
     ['GET', `${ours}/conversationquotas`],
+    ['GET', `${ours}/usagerecords`],
   ],
 };
 const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
@@ -145,6 +147,7 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['PATCH', `${ours}/handovers/none`, '{}'],
     // The gateway alone writes settings.
     ['PATCH', `${ours}/ownersettings/none`, '{}'],
+    ['PATCH', `${ours}/usagerecords/none/status`, '{}'],
   ],
   gateway: [
     ['GET', `${core}/pods`],
@@ -156,6 +159,7 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['DELETE', `${ours}/handovers/none`],
     ['PATCH', `${ours}/handovers/none/status`, '{}'],
     ['PATCH', `${ours}/shares/none`, '{}'],
+    ['DELETE', `${ours}/usagerecords/none`],
     [
       'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,

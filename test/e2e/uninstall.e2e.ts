@@ -16,7 +16,7 @@ describe('an uninstall', () => {
   const belongings = async () => {
     const uids = '-o jsonpath={range.items[*]}{.kind}/{.metadata.name}:{.metadata.uid},{end}';
     const kinds =
-      'conversations,sandboxes,sandboxtemplates,sandboxpools,conversationquotas,apikeys,ownersettings,shares,handovers,pods,persistentvolumeclaims';
+      'conversations,sandboxes,sandboxtemplates,sandboxpools,conversationquotas,apikeys,ownersettings,shares,handovers,usagerecords,pods,persistentvolumeclaims';
     const secrets = `${release}-master-key ${release}-first-key`;
     return `${await up.k(`get ${kinds} ${uids}`)}${await kubectl(`--namespace ${facts.namespace} get secret ${secrets} ${uids}`)}`;
   };

@@ -1,6 +1,7 @@
 import { agentMutants } from './agent-mutants.ts';
 import { approvalMutants } from './approval-mutants.ts';
 import { archiveMutants } from './archive-mutants.ts';
+import { budgetMutants } from './budget-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import { handoverMutants } from './handover-mutants.ts';
@@ -16,6 +17,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   agentMutants,
   approvalMutants,
   archiveMutants,
+  budgetMutants,
   gatewayMutants,
   gitMutants,
   handoverMutants,

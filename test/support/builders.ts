@@ -27,7 +27,7 @@ export const noon = '2026-03-01T12:00:00.000Z';
 export const noonMs = Date.parse(noon);
 export const later = (ms: number): string => new Date(noonMs + ms).toISOString();
 
-const metadata = (name: string) => ({
+export const metadata = (name: string) => ({
   name,
   namespace: 'default',
   uid: `uid-of-${name}`,

@@ -1,7 +1,12 @@
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../src/controllers/agent-calls/unresponsive-agents.ts';
-import { conversationIndexers, sandboxIndexers } from '../../src/controllers/caches.ts';
+import {
+  conversationIndexers,
+  sandboxIndexers,
+  usageRecordIndexers,
+} from '../../src/controllers/caches.ts';
+import type { CachedUsageRecord } from '../../src/resources/usage-record.ts';
 import {
   createConversations,
   type ConversationsOptions,
@@ -46,6 +51,7 @@ export class ConversationScene {
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    usageRecords: new IndexedStore<CachedUsageRecord>(usageRecordIndexers),
   };
   readonly #reconciler: ConversationReconciler;
 

@@ -36,6 +36,7 @@ export const aConversation = (
   title: `Conversation ${number}`,
   llm_model: null,
   metrics: null,
+  usage: null,
   tags: {},
   workspace: { working_dir: '/workspace/project' },
   created_at: before(number),

@@ -52,7 +52,10 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   operator: [
     ours(['conversations'], ['get', 'list', 'watch', 'patch', 'delete']),
     ours(['handovers'], ['get', 'list', 'watch', 'delete']),
-    ours(['conversationquotas', 'sandboxtemplates', 'sandboxpools'], ['get', 'list', 'watch']),
+    ours(
+      ['conversationquotas', 'sandboxtemplates', 'sandboxpools', 'usagerecords'],
+      ['get', 'list', 'watch'],
+    ),
     ours(['ownersettings'], ['get']),
     ours(['sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     ours(
@@ -77,6 +80,8 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   gateway: [
     ours(['conversations', 'sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     ours(['ownersettings', 'handovers'], ['get', 'list', 'watch', 'create', 'patch']),
+    ours(['usagerecords'], ['get', 'list', 'watch', 'create']),
+    ours(['usagerecords/status'], ['update', 'patch']),
     ours(['shares'], ['get', 'list', 'create', 'delete']),
     ours(['sandboxtemplates'], ['get', 'list', 'watch']),
     ours(['conversationquotas', 'sandboxpools'], ['list', 'watch']),

@@ -11,6 +11,7 @@ import {
   maxFullOwners,
   type ConversationQuota,
 } from '../../resources/conversation-quota.ts';
+import { hasKnownZone } from '../../quota/budgets.ts';
 import { forecast } from '../../quota/forecast.ts';
 import { limitOf, type Load, type Owner } from '../../quota/owners.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
@@ -83,7 +84,34 @@ function usageOf(
   };
 }
 
-function conditionsOf(quota: ConversationQuota, { rules }: Snapshot, now: string) {
+/** The condition of a budget whose time zone is unknown, or was when the condition was written. */
+function withTimeZone(
+  quota: ConversationQuota,
+  conditions: Conditions | undefined,
+  now: string,
+): Conditions | undefined {
+  const { budget } = quota.spec;
+  const isUnknown = budget !== undefined && !hasKnownZone(budget);
+  const { unknownTimeZone } = QuotaCondition;
+  if (!isUnknown && findCondition(conditions, unknownTimeZone) === undefined) return conditions;
+  const update = isUnknown
+    ? conditionUpdate(
+        unknownTimeZone,
+        true,
+        'NotInDatabase',
+        `The time zone database has no ${budget.timeZone}. Name one such as Europe/Berlin; until then, UTC applies.`,
+      )
+    : conditionUpdate(unknownTimeZone, false, 'Known', 'The time zone of the budget is known.');
+  return setConditions(conditions, [update], quota.metadata.generation, now);
+}
+
+type Conditions = NonNullable<NonNullable<ConversationQuota['status']>['conditions']>;
+
+function withConflicts(
+  quota: ConversationQuota,
+  { rules }: Snapshot,
+  now: string,
+): Conditions | undefined {
   const conditions = quota.status?.conditions;
   const names = rules.conflicts.get(quota.metadata.name);
   if (names === undefined && findCondition(conditions, QuotaCondition.conflicting) === undefined)
@@ -140,7 +168,8 @@ export class QuotaStatusReconciler {
   #statusOf(quota: ConversationQuota): NonNullable<ConversationQuota['status']> {
     const { clock, cache } = this.#options;
     const snapshot = cache.snapshot(quota.metadata.namespace);
-    const conditions = conditionsOf(quota, snapshot, isoTime(clock));
+    const now = isoTime(clock);
+    const conditions = withTimeZone(quota, withConflicts(quota, snapshot, now), now);
     return {
       observedGeneration: quota.metadata.generation,
       ...usageOf(quota, snapshot, cache.now()),

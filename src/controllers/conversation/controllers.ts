@@ -23,6 +23,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import type { GitHosts } from './git/git-access.ts';
+import { usageSource } from './model-usage.ts';
 import { NewOwner } from './new-owner.ts';
 import { OwnerSettingsReader } from './owner-settings.ts';
 import { ConversationPoller } from './polling/conversation-poller.ts';
@@ -43,7 +44,10 @@ export interface ConversationsOptions extends RecordingNeeds {
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
   readonly metrics: Metrics;
-  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
+  readonly stores: Pick<
+    Stores,
+    'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims' | 'usageRecords'
+  >;
   readonly agent: AgentClient;
   readonly credentials: AgentCredentials;
   readonly gitHosts: GitHosts;
@@ -163,7 +167,7 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
   conversation.status?.executionStatus !== old.status?.executionStatus;
 
 export interface ConversationControllersOptions {
-  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes'>;
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'usageRecords'>;
   readonly reconciler: Pick<ConversationReconciler, 'reconcile' | 'refresh'>;
   readonly notified: EventSource;
 }
@@ -203,6 +207,7 @@ function conversationController(
         isRelevant,
       }),
       watch(caches.sandboxes, usersOf),
+      usageSource(caches, isMine),
       ...(name === 'status' ? [notified] : []),
     ],
     refresh: (request, signal) => reconciler.refresh(request, signal),

@@ -15,6 +15,7 @@ import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { withRunBegun } from './approvals/decide.ts';
 import { withoutEarlierResult } from './execution/run-result.ts';
 import type { Following } from './follow.ts';
+import { cachedUsageOf } from './model-usage.ts';
 import type { ConversationPoller } from './polling/conversation-poller.ts';
 import { Scope } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
@@ -77,7 +78,7 @@ function withSandboxStatus(
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
-  readonly stores: Pick<Stores, 'conversations' | 'sandboxes'>;
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'usageRecords'>;
   readonly start: Start;
   readonly following: Following;
   readonly poller: ConversationPoller;
@@ -162,7 +163,11 @@ export class ConversationReconciler {
     const { status, stored, signal } = scope;
     const { stores, writer } = this.#options;
     const current = withoutEarlierResult(withRunBegun(stored.status, status));
-    const next = withSandboxStatus(current, scope, stores.sandboxes);
+    const usage = cachedUsageOf(stored, stores.usageRecords);
+    const next = {
+      ...withSandboxStatus(current, scope, stores.sandboxes),
+      ...(usage === undefined ? {} : { usage }),
+    };
     const isPolled = scope.poll !== undefined;
     const written = await writer.write(stored, { next, isPolled }, signal);
     scope.status = next;

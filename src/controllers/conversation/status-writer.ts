@@ -30,6 +30,9 @@ const usageMs = 30_000;
  */
 const reasonMs = 3_000;
 
+/** Delay before a write of only the usage of models, in milliseconds, while the agent works. */
+const modelUsageMs = 5_000;
+
 /**
  * Rate limit of the writes of one owner that only show progress (`isObservation`). An agent may
  * change something at every poll, and one owner may have hundreds of agents.
@@ -46,6 +49,7 @@ const withoutUsage = ({
   metrics: _metrics,
   lastActivityTime: _time,
   lastResult: _result,
+  usage: _usage,
   ...others
 }: ConversationStatus): ConversationStatus => others;
 
@@ -86,7 +90,14 @@ const atOnce: Pace = { delayMs: 0, isObservation: false };
 function paceOf(next: ConversationStatus, stored: ConversationStatus | undefined): Pace {
   if (stored === undefined || isDeepStrictEqual(next, stored)) return atOnce;
   const [nextState, storedState] = [withoutUsage(next), withoutUsage(stored)];
-  if (isDeepStrictEqual(nextState, storedState)) return { delayMs: usageMs, isObservation: true };
+  if (isDeepStrictEqual(nextState, storedState)) {
+    if (isDeepStrictEqual(next.usage, stored.usage))
+      return { delayMs: usageMs, isObservation: true };
+    // Delays end with a pause, and the last calls are counted after it.
+    return next.sandboxStatus === 'RUNNING'
+      ? { delayMs: modelUsageMs, isObservation: true }
+      : atOnce;
+  }
   if (isObservation(next, stored)) return { delayMs: 0, isObservation: true };
   const isStarting =
     !isStartOver(startStatusOf({ status: next })) && next.sandboxStatus === 'STARTING';

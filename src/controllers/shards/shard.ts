@@ -48,6 +48,7 @@ export const shardCaches = (caches: OperatorCaches, owns: OwnsNamespace): Operat
   pods: shardCache(caches.pods, owns),
   claims: shardCache(caches.claims, owns),
   handovers: shardCache(caches.handovers, owns),
+  usageRecords: shardCache(caches.usageRecords, owns),
 });
 
 function shardCache<T extends KubeObject>(cache: Cache<T>, owns: OwnsNamespace): Cache<T> {

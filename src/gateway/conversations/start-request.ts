@@ -77,7 +77,7 @@ export function specOf(
   { templateName, sandbox, parent }: References,
   { model, secrets }: { readonly model: string | undefined; readonly secrets: StartSecrets },
 ): ConversationSpec {
-  const { initial_message: message } = request;
+  const { initial_message: message, max_cost: maxCost } = request;
   const { repository, ...fields } = specFieldsOf({
     ...request,
     title: request.title || undefined,
@@ -93,6 +93,7 @@ export function specOf(
     ...(repository?.name === undefined ? {} : { repository }),
     ...(message === null ? {} : { initialMessage: messageOf(message) }),
     ...(secrets.length > 0 ? { secrets } : {}),
+    ...(maxCost === undefined ? {} : { budget: { amount: maxCost, currency: 'USD' } }),
   };
 }
 

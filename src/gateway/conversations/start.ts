@@ -27,7 +27,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { unavailable } from '../errors/common-problems.ts';
 import { capProblems, type StorageCaps } from '../lookup/storage-caps.ts';
 import { placeOf } from './idempotency.ts';
-import { refuseOverQuota } from '../quota/quota.ts';
+import { refuseExhaustedBudget, refuseOverQuota } from '../quota/quota.ts';
 import { requestResume } from '../sandboxes/resume.ts';
 import { chosenIdAnnotation, type StartRequest } from '../presenters/start-fields.ts';
 
@@ -61,6 +61,7 @@ export const startProblems = [
   'model-not-allowed',
   'template-not-allowed',
   'quota-exceeded',
+  'budget-exhausted',
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
 
@@ -146,6 +147,7 @@ export async function startConversation(
   const references = await referencesOf(needs, owner, request);
   requireTemplate(chain, references.templateName);
   const model = await modelFor(needs, owner, request, references);
+  refuseExhaustedBudget(needs.lookup, owner, needs.clock.now());
   if (references.sandbox === undefined || references.paused || references.failed)
     refuseOverQuota(needs.lookup, owner);
   const secrets = sealedSecrets(needs, owner, id, request);

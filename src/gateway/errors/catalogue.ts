@@ -56,6 +56,7 @@ export const problems = {
   'conversation-limit-exceeded': { status: 429, title: 'Too many conversations' },
   'stored-bytes-limit-exceeded': { status: 429, title: 'Too much is stored' },
   'sandbox-limit-exceeded': { status: 429, title: 'Too many sandboxes' },
+  'budget-exhausted': { status: 429, title: 'The budget for models is exhausted' },
   'quota-exceeded': { status: 429, title: 'No room under the quota' },
   'headers-too-large': { status: 431, title: 'The headers are too large' },
   'sandbox-failed': { status: 502, title: 'The sandbox has failed' },

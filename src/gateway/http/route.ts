@@ -69,6 +69,8 @@ interface Description {
    * for stored bodies, do not apply to such a body.
    */
   readonly maxForwardedBytes?: number;
+  /** Successful responses are CSV for a client that prefers text/csv. */
+  readonly hasCsv?: true;
   /** Media type of a successful response; JSON by default. */
   readonly mediaType?:
     | 'text/html'

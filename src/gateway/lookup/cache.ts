@@ -15,6 +15,7 @@ import type { OwnerSettings } from '../../resources/owner-settings.ts';
 import type { SandboxPool } from '../../resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { CachedUsageRecord } from '../../resources/usage-record.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 
 /**
@@ -55,6 +56,7 @@ export interface Caches {
   readonly apiKeys: FreshCache<ApiKey>;
   readonly ownerSettings: FreshCache<OwnerSettings>;
   readonly handovers: FreshCache<Handover>;
+  readonly usageRecords: FreshCache<CachedUsageRecord>;
 }
 
 /**
@@ -117,8 +119,8 @@ export interface GatewayCachesOptions extends RuntimeOptions {
 
 /** The caches of a gateway, not started yet. */
 export function gatewayCaches(options: GatewayCachesOptions) {
-  const { conversations, sandboxes, templates, quotas, apiKeys, ownerSettings, handovers } =
-    cachedKinds();
+  const kinds = cachedKinds();
+  const { conversations, sandboxes, templates, quotas, apiKeys, ownerSettings } = kinds;
   const indexers = gatewayIndexers;
   return {
     conversations: new Reflector({
@@ -131,7 +133,8 @@ export function gatewayCaches(options: GatewayCachesOptions) {
     quotas: new Reflector({ ...options, ...quotas }),
     apiKeys: new Reflector({ ...options, ...apiKeys, indexers: indexers.apiKeys }),
     ownerSettings: new Reflector({ ...options, ...ownerSettings }),
-    handovers: new Reflector({ ...options, ...handovers, indexers: indexers.handovers }),
+    handovers: new Reflector({ ...options, ...kinds.handovers, indexers: indexers.handovers }),
+    usageRecords: new Reflector({ ...options, ...kinds.usageRecords }),
   };
 }
 

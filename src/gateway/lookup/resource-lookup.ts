@@ -1,4 +1,13 @@
 import { found } from '@conversation-operator/kube/errors';
+import { Periods } from '../../budget/period.ts';
+import {
+  accountOf,
+  budgetsOf,
+  quotaBudgets,
+  useOf,
+  type BudgetAccount,
+  type BudgetUse,
+} from '../../quota/budgets.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import {
@@ -45,6 +54,8 @@ export class ResourceLookup {
   readonly #namespace: string;
   readonly #caches: Caches;
   readonly #quotas = new Derived((all: readonly ConversationQuota[]) => this.#here(all));
+  readonly #budgets = new Derived((quotas: readonly ConversationQuota[]) => quotaBudgets(quotas));
+  readonly #periods = new Periods();
   readonly #liveConversations = new Derived((all: readonly CachedConversation[]) =>
     all.filter(isLive),
   );
@@ -152,6 +163,20 @@ export class ResourceLookup {
   /** Returns the same array until one of its objects changes, unless it has only one object. */
   quotas(): readonly ConversationQuota[] {
     return this.#quotas.of(this.#caches.quotas.store.list());
+  }
+
+  /** The budgets that hold for an owner now, with their use as the cache shows it. */
+  budgetsOf(
+    owner: string,
+    nowMs: number,
+  ): readonly (BudgetAccount & { readonly use: BudgetUse })[] {
+    const namespace = this.#namespace;
+    return budgetsOf(this.#budgets.of(this.quotas()), owner).map((quota) => {
+      const account = accountOf(quota, { namespace, owner, nowMs }, this.#periods);
+      const { record } = account;
+      const cached = this.#caches.usageRecords.store.get(namespace, record.name);
+      return { ...account, use: useOf(account, cached) };
+    });
   }
 
   holdingsOf(owner: string): Holdings {

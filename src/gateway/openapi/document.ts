@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { scopeOf, type Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-response.ts';
@@ -162,10 +162,15 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
         headers: headersOf(route, Number(status)),
         content: withoutContent.has(status)
           ? {}
-          : contentOf(schema, 'output', {
-              mediaType: route.mediaType,
-              example: examples[route.operationId]?.answers[Number(status)],
-            }),
+          : {
+              ...contentOf(schema, 'output', {
+                mediaType: route.mediaType,
+                example: examples[route.operationId]?.answers[Number(status)],
+              }),
+              ...(route.hasCsv === true
+                ? contentOf(z.string(), 'output', { mediaType: 'text/csv' })
+                : {}),
+            },
       },
     ],
   );

@@ -3,7 +3,12 @@ import { defaultAgentKind } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { pendingApproval } from '../../resources/approval.ts';
 import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
-import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
+import {
+  executionStatuses,
+  sandboxStatuses,
+  type ConversationUsage,
+} from '../../resources/conversation-status.ts';
+import type { UsageCounters } from '../../resources/usage-record.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-remedies.ts';
 import { SandboxReason, type Sandbox, type SandboxState } from '../../resources/sandbox.ts';
@@ -17,6 +22,7 @@ import {
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './sandbox.ts';
 import {
+  countSchema,
   idSchema,
   nullableText,
   pageSchema,
@@ -96,6 +102,42 @@ const metricsSchema = z.object({
   accumulated_token_usage: z.object({ prompt_tokens: z.int(), completion_tokens: z.int() }),
 });
 
+const usageCounts = {
+  calls: countSchema,
+  input_tokens: countSchema.describe('With the cached ones.'),
+  cached_input_tokens: countSchema,
+  output_tokens: countSchema,
+  cost: z.number().describe('In the currency of the usage.'),
+};
+const usageSchema = z.object({
+  ...usageCounts,
+  currency: z.literal('USD'),
+  by_model: z.array(z.object({ model: z.string(), ...usageCounts })),
+});
+
+const usageCountsOf = ({
+  calls,
+  inputTokens,
+  cachedInputTokens,
+  outputTokens,
+  cost,
+}: UsageCounters): { [K in keyof typeof usageCounts]: number } => ({
+  calls,
+  input_tokens: inputTokens,
+  cached_input_tokens: cachedInputTokens,
+  output_tokens: outputTokens,
+  cost: Number(cost),
+});
+
+const presentUsage = (usage: ConversationUsage | undefined): z.output<typeof usageSchema> | null =>
+  usage === undefined
+    ? null
+    : {
+        ...usageCountsOf(usage),
+        currency: 'USD',
+        by_model: usage.byModel.map((model) => ({ model: model.model, ...usageCountsOf(model) })),
+      };
+
 export const conversationSchema = z.object({
   id: idSchema,
   created_by_user_id: z.string(),
@@ -140,6 +182,9 @@ export const conversationSchema = z.object({
     'Name of the agent that runs, for people: that of agent_kind, or what the agent has called itself; null before it has.',
   ),
   metrics: metricsSchema.nullable(),
+  usage: usageSchema
+    .nullable()
+    .describe('Calls of models through the relay, at most some seconds old; null: there was none.'),
   parent_conversation_id: nullableText,
   sub_conversation_ids: z.array(idSchema),
   public: z.boolean(),
@@ -248,6 +293,7 @@ export function presentConversation(
     agent_kind: sandbox?.status?.agentName ?? sandbox?.status?.agentKind ?? defaultAgentKind,
     agent_name: agentNameOf(sandbox?.status),
     metrics: metricsView(status?.metrics),
+    usage: presentUsage(status?.usage),
     parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
     sub_conversation_ids: children.map(conversationIdOf).sort(),
     public: spec.public ?? false,

@@ -22,6 +22,7 @@ import {
 } from '../http/fields.ts';
 import type { StartTexts } from '../lookup/start-texts.ts';
 import { messageSchema, shownMessage, shownMessageSchema } from './message.ts';
+import { maxBudgetUsd } from '../../resources/usage-counters.ts';
 import { nullableText } from './schemas.ts';
 
 export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
@@ -62,6 +63,14 @@ const unusedFields = {
   observability_span_name: unused('traces are a setting of the service.'),
 };
 
+const hasNineDecimals = (value: number): boolean => Number(value.toFixed(9)) === value;
+const costRule = `must be a number above 0, at most ${maxBudgetUsd}, with at most 9 decimals`;
+const maxCost = z
+  .number({ error: costRule })
+  .positive(costRule)
+  .max(maxBudgetUsd, costRule)
+  .refine(hasNineDecimals, costRule);
+
 /** The body of a start. The hash of a request depends on the order of these fields. */
 export const startRequestSchema = z.strictObject({
   conversation_id: optional(uuid()),
@@ -93,6 +102,9 @@ export const startRequestSchema = z.strictObject({
   ),
   confirmation_policy: optional(
     confirmationPolicy('must be NeverConfirm, AlwaysConfirm or ConfirmRisky'),
+  ),
+  max_cost: optional(maxCost).describe(
+    `Maximum cost of the calls of models in this conversation in US dollars, up to ${maxBudgetUsd}. Then the agent gets no further answer of a model, until somebody raises it. Absent: the quotas decide.`,
   ),
   ...unusedFields,
 });
@@ -130,7 +142,7 @@ const recordFields = {
 
 type StoredField = Exclude<
   keyof StartRequest,
-  keyof typeof unusedFields | 'conversation_id' | 'initial_message' | 'secrets'
+  keyof typeof unusedFields | 'conversation_id' | 'initial_message' | 'secrets' | 'max_cost'
 >;
 /** Every field of a start request that the spec stores unchanged. */
 const storedFields = {
@@ -195,6 +207,7 @@ export const shownStartSchema = z.object({
   conversation_id: nullableText,
   initial_message: shownMessageSchema.nullable(),
   ...schemasOf(storedFields),
+  max_cost: z.number().nullable(),
 });
 
 export const shownStart = (
@@ -205,4 +218,5 @@ export const shownStart = (
   initial_message: message === undefined ? null : shownMessage(message),
   ...shownIn(spec, storedFields),
   system_message_suffix: systemMessageSuffix ?? null,
+  max_cost: spec.budget?.amount ?? null,
 });

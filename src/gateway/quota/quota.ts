@@ -1,6 +1,7 @@
 import { type Route, endpoints } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { quotaSchema, presentQuota, type QuotaSources, type SharedLimit } from './quota-record.ts';
+import { usageRoutes, type UsageReads } from './usage.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../quota/rules.ts';
@@ -138,14 +139,17 @@ const { get } = endpoints('account');
 
 const retryAfterSeconds = 10;
 
-export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
+export const quotaRoutes = (reads: QuotaReads & UsageReads): readonly Route[] => [
   get('/api/v1/quota', 'getQuota', {
     summary:
       'How much may be active at once and stored, how much is, and what one more start would pause',
     responses: { 200: quotaSchema },
     handle: ({ owner }) => ({ json: quotaRecord(reads, owner) }),
   }),
+  ...usageRoutes(reads),
 ];
+
+export { refuseExhaustedBudget } from './usage.ts';
 
 /** Throws 429 if a quota with the policy Reject is full in the cache. The operator checks again. */
 export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {

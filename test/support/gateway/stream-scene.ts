@@ -16,6 +16,7 @@ import type { ApiKey } from '../../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
 import type { Handover } from '../../../src/resources/handover.ts';
+import type { CachedUsageRecord } from '../../../src/resources/usage-record.ts';
 import type { OwnerSettings } from '../../../src/resources/owner-settings.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
@@ -89,6 +90,7 @@ export class StreamScene {
     apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
     ownerSettings: new TestCache<OwnerSettings>(),
     handovers: new TestCache<Handover>(),
+    usageRecords: new TestCache<CachedUsageRecord>(),
   };
   readonly lookup = new ResourceLookup({
     client: new FakeKubeClient(),

@@ -21,6 +21,7 @@ import {
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { handovers } from '../../../src/resources/handover.ts';
+import { usageRecords } from '../../../src/resources/usage-record.ts';
 import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
@@ -414,5 +415,6 @@ function makeCaches(client: FakeKubeClient) {
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
     ownerSettings: cache(ownerSettings),
     handovers: cache(handovers, gatewayIndexers.handovers),
+    usageRecords: cache(usageRecords),
   };
 }

@@ -28,6 +28,7 @@ import {
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { handovers } from '../../../src/resources/handover.ts';
+import { usageRecords } from '../../../src/resources/usage-record.ts';
 import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { shareNameOf, shares } from '../../../src/resources/share.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
@@ -436,6 +437,7 @@ export class TwoOwners {
       ownerSettings,
       shares,
       handovers,
+      usageRecords,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     // The gateway stores from time to time when a key was last used, and the callers compare what
@@ -504,5 +506,6 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
     ownerSettings: cache(ownerSettings),
     handovers: cache(handovers, gatewayIndexers.handovers),
+    usageRecords: cache(usageRecords),
   };
 }

@@ -18,6 +18,7 @@ const kinds = [
   'pods',
   'claims',
   'handovers',
+  'usageRecords',
 ] as const satisfies readonly (keyof Caches)[];
 
 /** An operator whose caches are filled as soon as a test says so. */

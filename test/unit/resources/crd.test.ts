@@ -7,7 +7,7 @@ const folder = new URL('../../../crds/', import.meta.url);
 describe('the folder of the CRDs in the chart', () => {
   it('holds one file for each kind and nothing else', () => {
     expect(readdirSync(folder).sort()).toEqual([...crdFiles().keys()].sort());
-    expect(definitions).toHaveLength(9);
+    expect(definitions).toHaveLength(10);
   });
 
   it.each([...crdFiles()])('%s is what the schemas say (make crds)', (name, text) => {

@@ -13,6 +13,7 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly minimum?: number;
+  readonly exclusiveMinimum?: boolean;
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;

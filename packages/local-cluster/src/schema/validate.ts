@@ -153,13 +153,17 @@ function scalarErrors(value: Json, schema: Schema, path: string): FieldError[] {
   return errors;
 }
 
-function numberErrors(value: number, { minimum, maximum }: Schema, path: string): FieldError[] {
+function numberErrors(
+  value: number,
+  { minimum, exclusiveMinimum = false, maximum }: Schema,
+  path: string,
+): FieldError[] {
   const refuse = (rule: string) => [
     fault.invalidValue(path, value, `${path} in body should be ${rule}`),
   ];
   return [
-    ...(minimum !== undefined && value < minimum
-      ? refuse(`greater than or equal to ${minimum}`)
+    ...(minimum !== undefined && (exclusiveMinimum ? value <= minimum : value < minimum)
+      ? refuse(`greater than ${exclusiveMinimum ? '' : 'or equal to '}${minimum}`)
       : []),
     ...(maximum !== undefined && value > maximum ? refuse(`less than or equal to ${maximum}`) : []),
   ];

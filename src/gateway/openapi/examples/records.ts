@@ -21,6 +21,14 @@ export const message = {
   run: true,
 } satisfies StartTask['request']['initial_message'];
 
+export const usage = {
+  calls: 12,
+  input_tokens: 18_000,
+  cached_input_tokens: 9000,
+  output_tokens: 1200,
+  cost: 0.42,
+};
+
 export const conversation: ConversationRecord = {
   id: conversationId,
   created_by_user_id: owner,
@@ -46,6 +54,7 @@ export const conversation: ConversationRecord = {
     accumulated_cost: 0.42,
     accumulated_token_usage: { prompt_tokens: 18_000, completion_tokens: 1200 },
   },
+  usage: { ...usage, currency: 'USD', by_model: [{ model: 'gpt-5', ...usage }] },
   parent_conversation_id: null,
   sub_conversation_ids: [],
   public: false,
@@ -86,6 +95,7 @@ export const startTask: StartTask = {
     sandbox_id: null,
     sandbox_spec_id: null,
     public: null,
+    max_cost: null,
   },
   created_at: createdAt,
   updated_at: createdAt,

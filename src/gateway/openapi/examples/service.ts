@@ -10,6 +10,7 @@ import {
   sandboxId,
   success,
   updatedAt,
+  usage,
 } from './records.ts';
 
 const spec = {
@@ -115,6 +116,23 @@ export const serviceExamples: Examples = {
   revokeKey: { answers: { 200: success } },
   getModelKey: { answers: { 200: { key: null } } },
   getQuota: { answers: { 200: quota } },
+  getUsage: {
+    answers: {
+      200: {
+        items: [{ key: '2026-11-28', ...usage }],
+        total: usage,
+        budget: {
+          quota: 'default',
+          amount: 50,
+          currency: 'USD',
+          period: 'Month',
+          spent: 0.42,
+          reserved: 0,
+          resets_at: '2026-12-01T00:00:00.000000Z',
+        },
+      },
+    },
+  },
   getOverview: { answers: { 200: overview() } },
   listOrganizations: { answers: { 200: { items: [], current_org_id: null } } },
   listModelProfiles: { answers: { 200: { profiles: [], active_profile: null } } },

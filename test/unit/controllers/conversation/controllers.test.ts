@@ -66,6 +66,7 @@ describe('the controllers of conversations', () => {
       caches: {
         conversations: { ...unwatched, store: conversations },
         sandboxes: { addHandler: (handler: Handler<Sandbox>) => handler.added?.(sandbox) },
+        usageRecords: unwatched,
       },
       notified: () => () => undefined,
     } as unknown as ConversationControllersOptions);

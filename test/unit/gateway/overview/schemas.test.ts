@@ -16,6 +16,7 @@ import {
 import type { ConversationQuota } from '../../../../src/resources/conversation-quota.ts';
 import { quotaRules } from '../../../../src/quota/rules.ts';
 import type { Handover } from '../../../../src/resources/handover.ts';
+import type { CachedUsageRecord } from '../../../../src/resources/usage-record.ts';
 import type { OwnerSettings } from '../../../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
@@ -50,6 +51,7 @@ function setUp({ elects = true } = {}) {
     apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
     ownerSettings: new TestCache<OwnerSettings>(),
     handovers: new TestCache<Handover>(),
+    usageRecords: new TestCache<CachedUsageRecord>(),
   };
   const serviceCaches = { pools: new TestCache<SandboxPool>(), leases: new TestCache<Lease>() };
   const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });

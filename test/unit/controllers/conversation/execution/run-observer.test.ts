@@ -1,5 +1,5 @@
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
-import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
+import { sandboxIndexers, usageRecordIndexers } from '../../../../../src/controllers/caches.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
@@ -24,6 +24,7 @@ import type {
   ExecutionStatus,
 } from '../../../../../src/resources/conversation-status.ts';
 import { pods } from '@conversation-operator/kube/core';
+import type { CachedUsageRecord } from '../../../../../src/resources/usage-record.ts';
 import type { Sandbox } from '../../../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
 import {
@@ -89,6 +90,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    usageRecords: new IndexedStore<CachedUsageRecord>(usageRecordIndexers),
   };
   stores.sandboxes.set(sandbox);
   client.put(pods, aRunningPod(sandbox));

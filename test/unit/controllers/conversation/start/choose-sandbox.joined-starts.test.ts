@@ -1,5 +1,6 @@
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
-import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
+import { sandboxIndexers, usageRecordIndexers } from '../../../../../src/controllers/caches.ts';
+import type { CachedUsageRecord } from '../../../../../src/resources/usage-record.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import type {
   AgentCallOptions,
@@ -65,6 +66,7 @@ function besideHanging(count: number) {
     templates: new IndexedStore<SandboxTemplate>(),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
+    usageRecords: new IndexedStore<CachedUsageRecord>(usageRecordIndexers),
   };
   stores.templates.set(aTemplate());
   const addSandbox = (name: string, owner: string, podIP: string) =>

@@ -1,0 +1,16 @@
+/**
+ * Tokens of one call of a model. All are integers from 0. `inputTokens` includes the tokens that were
+ * read from a cache and those that were written to one.
+ */
+export interface TokenUsage {
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly cacheWriteTokens: number;
+  /**
+   * Those of `cacheWriteTokens` that the provider keeps for an hour, which Anthropic's
+   * `cache_creation.ephemeral_1h_input_tokens` says. Absent where the answer does not say: then all
+   * of them are charged at the higher price.
+   */
+  readonly hourCacheWriteTokens?: number;
+  readonly outputTokens: number;
+}
