@@ -21,12 +21,15 @@ export function beginningOf({ period, resets_at: end }: UsageBudget): number {
 const used = ({ currency }: UsageBudget, item: UsageItem): number =>
   currency === 'USD' ? item.cost : item.input_tokens + item.output_tokens;
 
-/** Use in each millisecond: of the last 7 days, or of the period if it has begun since. */
+/**
+ * Use in each millisecond: of the last 7 days, or of the period if it has begun since. The days are
+ * those of one owner, so the pace of a common budget is that of its period.
+ */
 function paceOf(budget: UsageBudget, days: readonly UsageItem[], now: number): number {
   const beginning = beginningOf(budget);
   const firstDay = addDays(dayOf(now), 1 - paceDays);
   const first = startOfDay(firstDay);
-  if (first <= beginning) return budget.spent / (now - beginning);
+  if (first <= beginning || budget.scope === 'Namespace') return budget.spent / (now - beginning);
   const sum = days
     .filter(({ key }) => key >= firstDay && key <= dayOf(now))
     .reduce((total, item) => total + used(budget, item), 0);

@@ -14,17 +14,19 @@ export function warningOf(
   now: number,
 ): BudgetWarning | undefined {
   if (budget == null || now >= Date.parse(budget.resets_at)) return undefined;
-  const { amount, currency, spent, period } = budget;
+  const { amount, currency, spent, period, scope } = budget;
+  const [name, whose] =
+    scope === 'Owner' ? ['Your budget', 'your'] : ['The common budget', 'the common'];
   const text = `${usedOf(currency, spent, amount)} ${periodWords[period]}`;
   if (spent >= amount)
     return {
       level: 'used-up',
-      text: `Your budget is used up: ${text}. Agents get no more answers of models.`,
+      text: `${name} is used up: ${text}. Agents get no more answers of models.`,
     };
   const part = spent / amount;
   if (part < 0.8) return undefined;
   return {
     level: part < 0.9 ? 'near' : 'nearer',
-    text: `${Math.floor(part * 100)} % of your budget is used: ${text}.`,
+    text: `${Math.floor(part * 100)} % of ${whose} budget is used: ${text}.`,
   };
 }

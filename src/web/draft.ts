@@ -8,9 +8,6 @@ import type { StartTask } from './wire.ts';
 /** Maximum characters of all images of a start. The gateway accepts bodies of up to 1 MiB. */
 const maxImageCharacters = 900_000;
 
-/** `max_cost` is null or absent where the start had no budget. */
-type StartRequest = StartTask['request'] & { readonly max_cost?: number | null };
-
 /** A new idempotency key. Works without a secure context, unlike `crypto.randomUUID`. */
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
@@ -18,7 +15,7 @@ export const newKey = (): string =>
   ).join('');
 
 /** The request of an earlier start. Rejects if the start does not exist any more. */
-export async function requestOf(taskId: string): Promise<StartRequest> {
+export async function requestOf(taskId: string): Promise<StartTask['request']> {
   const path = '/api/v1/app-conversations/start-tasks';
   const [task] = await api.get<readonly (StartTask | null)[]>(path, { ids: taskId });
   if (task == null) throw new ApiError({ detail: 'The earlier start does not exist any more.' });
@@ -85,7 +82,7 @@ export class Draft {
       this.branch.value = request.selected_branch ?? '';
       this.template.value = request.sandbox_spec_id ?? '';
       this.model.value = request.llm_model ?? '';
-      this.maxCost.value = request.max_cost == null ? '' : String(request.max_cost);
+      this.maxCost.value = request.max_cost?.toString() ?? '';
     } catch (error) {
       this.problem.value = `The earlier start can not be read: ${messageOf(error)}`;
     }

@@ -44,7 +44,7 @@ export const spendingIn = (counters: UsageCounters): Spending => ({
 export function spendingOf(conversation: ConversationRecord | undefined): Spending | undefined {
   if (conversation === undefined) return undefined;
   const { usage, metrics } = conversation;
-  if (usage != null) return spendingIn(usage);
+  if (usage !== null) return spendingIn(usage);
   if (metrics === null) return undefined;
   const { prompt_tokens: inputTokens, completion_tokens: outputTokens } =
     metrics.accumulated_token_usage;

@@ -10,8 +10,9 @@ import type {
 } from '../gateway/presenters/approval.ts';
 import type { OverviewRecord } from '../gateway/overview/schemas.ts';
 import type { AccountRecord, ApiKeyRecord } from '../gateway/keys/keys.ts';
-import type { ConversationRecord as Conversation } from '../gateway/presenters/conversation.ts';
+import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
 import type { QuotaRecord } from '../gateway/quota/quota-record.ts';
+import type { UsageRecordOfOwner as UsageReport } from '../gateway/quota/usage.ts';
 import type { SandboxSpecRecord } from '../gateway/sandboxes/sandbox-specs.ts';
 import type { SandboxRecord } from '../gateway/presenters/sandbox.ts';
 import type { StartTask } from '../gateway/presenters/start-task.ts';
@@ -26,6 +27,7 @@ export type {
   AccountRecord,
   ApiKeyRecord,
   Approval,
+  ConversationRecord,
   Found,
   GitChange,
   GitDiff,
@@ -43,48 +45,14 @@ export type {
   StartTask,
   TextSearchPage,
   TimelineEntry,
+  UsageReport,
   WholeApproval,
 };
 
-/** Sums over calls of models. Cached tokens are a part of `input_tokens`; `cost` is in US dollars. */
-export interface UsageCounters {
-  readonly calls: number;
-  readonly input_tokens: number;
-  readonly cached_input_tokens: number;
-  readonly output_tokens: number;
-  readonly cost: number;
-}
-
-/** Usage of one conversation, as the relay for models has measured it. */
-export interface ConversationUsage extends UsageCounters {
-  readonly currency: 'USD';
-  readonly by_model: readonly (UsageCounters & { readonly model: string })[];
-}
-
-/** `usage` is null or absent where no call of a model went through the relay. */
-export type ConversationRecord = Conversation & { readonly usage?: ConversationUsage | null };
-
-/** The sums of one day, model, template or conversation. */
-export interface UsageItem extends UsageCounters {
-  readonly key: string;
-}
-
-export interface UsageBudget {
-  readonly amount: number;
-  readonly currency: 'USD' | 'Tokens';
-  readonly period: 'Day' | 'Week' | 'Month';
-  readonly spent: number;
-  readonly reserved: number;
-  readonly resets_at: string;
-}
-
-export interface UsageReport {
-  readonly items: readonly UsageItem[];
-  readonly total: UsageCounters;
-  /** Null: no budget limits the owner. */
-  readonly budget: UsageBudget | null;
-}
-
+export type ConversationUsage = NonNullable<ConversationRecord['usage']>;
+export type UsageItem = UsageReport['items'][number];
+export type UsageCounters = UsageReport['total'];
+export type UsageBudget = NonNullable<UsageReport['budget']>;
 export type OwnerUse = OverviewRecord['owners']['items'][number];
 export type Waiter = OverviewRecord['queue']['items'][number];
 export type Pool = OverviewRecord['pools']['items'][number];

@@ -51,6 +51,8 @@ export const aConversationUsage = (fields: Partial<ConversationUsage> = {}): Con
 
 /** A budget of $50 for a month, of which $34 are spent. */
 export const aBudget = (fields: Partial<UsageBudget> = {}): UsageBudget => ({
+  quota: 'default',
+  scope: 'Owner',
   amount: 50,
   currency: 'USD',
   period: 'Month',
@@ -68,7 +70,7 @@ export const aUsageReport = (
   items: readonly UsageItem[] = [],
   budget: UsageBudget | null = null,
 ): UsageReport => ({
-  items,
+  items: [...items],
   total: {
     calls: sumOf(items, 'calls'),
     input_tokens: sumOf(items, 'input_tokens'),

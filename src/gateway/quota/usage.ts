@@ -4,7 +4,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { groupUsage, toCsv, usageGroups, type UsageItem } from '../../models/usage-groups.ts';
 import { isExhausted, type BudgetAccount, type BudgetUse } from '../../quota/budgets.ts';
-import { budgetPeriods } from '../../resources/conversation-quota.ts';
+import { budgetPeriods, quotaScopes } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { budgetCurrencies, type BudgetCurrency } from '../../resources/usage-counters.ts';
@@ -56,6 +56,7 @@ const sums = {
 };
 const budgetSchema = z.object({
   quota: z.string(),
+  scope: z.enum(quotaScopes),
   amount: z.number().describe('The limit, with what people have added.'),
   currency: z.enum(budgetCurrencies),
   period: z.enum(budgetPeriods),
@@ -94,6 +95,7 @@ const presentBudget = ({
   use,
 }: OwnBudget): z.output<typeof budgetSchema> => ({
   quota: quota.quotaName,
+  scope: quota.scope,
   amount: numberOf(use.limit, unit),
   currency: unit,
   period: quota.period,

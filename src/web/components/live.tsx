@@ -87,7 +87,9 @@ export function Usage({ history, live, conversation }: UsageProps) {
   return (
     <>
       {parts.length > 0 && <p class="quiet-text">{parts.join(' · ')}</p>}
-      {conversation?.usage != null && <UsageByModel usage={conversation.usage} />}
+      {conversation !== undefined && conversation.usage !== null && (
+        <UsageByModel usage={conversation.usage} />
+      )}
     </>
   );
 }

@@ -259,10 +259,10 @@ function Budget({ pace: { budget, items } }: BudgetProps) {
         <p class="quiet-text">No budget limits this owner.</p>
       </section>
     );
-  const { amount, currency, period, spent, reserved, resets_at: end } = budget;
+  const { amount, currency, period, scope, spent, reserved, resets_at: end } = budget;
   return (
     <section class="panel" aria-labelledby="budget">
-      <h2 id="budget">Budget</h2>
+      <h2 id="budget">{scope === 'Owner' ? 'Budget' : 'Budget of all owners together'}</h2>
       <Use
         label={`Used ${periodWords[period]}`}
         used={spent}
@@ -400,6 +400,9 @@ const UsageTable = ({ group, choice, items }: TableProps) => (
     keyOf={({ key }) => key}
     empty="Nothing."
   >
+    {group === 'conversation' && (
+      <p class="quiet-text">Each month with one of the days counts as a whole.</p>
+    )}
     <Csv group={group} choice={choice} />
   </DataTable>
 );

@@ -74,6 +74,15 @@ describe('the forecast', () => {
       'At this pace it is used up on the 24th.',
     ],
     [
+      'the pace of the period for a budget of all owners, whose days are unknown',
+      forecast(
+        aBudget({ spent: 30, scope: 'Namespace' }),
+        '2026-11-16T00:00:00Z',
+        daily(10, 15, 0),
+      ),
+      'At this pace it is used up on the 26th.',
+    ],
+    [
       'today',
       forecast(aBudget({ spent: 49 }), '2026-11-16T12:00:00Z', daily(10, 16, 10)),
       'At this pace it is used up today.',

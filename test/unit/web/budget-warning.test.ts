@@ -44,6 +44,12 @@ describe('the warning about a budget', () => {
       'Your budget is used up: 1,200 of 1,000 tokens this month. Agents get no more answers of models.',
     ],
     [
+      'of all owners together',
+      aBudget({ scope: 'Namespace', spent: 41 }),
+      'near',
+      '82 % of the common budget is used: $41.00 of $50.00 this month.',
+    ],
+    [
       'after the end of its period',
       aBudget({ spent: 50, resets_at: '2026-11-16T00:00:00Z' }),
       undefined,

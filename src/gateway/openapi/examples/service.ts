@@ -123,6 +123,7 @@ export const serviceExamples: Examples = {
         total: usage,
         budget: {
           quota: 'default',
+          scope: 'Owner',
           amount: 50,
           currency: 'USD',
           period: 'Month',
