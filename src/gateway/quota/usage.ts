@@ -54,7 +54,7 @@ const sums = {
   output_tokens: countSchema,
   cost: z.number().describe('US dollars.'),
 };
-const budgetSchema = z.object({
+export const budgetSchema = z.object({
   quota: z.string(),
   scope: z.enum(quotaScopes),
   amount: z.number().describe('The limit, with what people have added.'),
@@ -83,12 +83,12 @@ const sumsOf = ({ key: _key, cost, ...counts }: UsageItem) => ({ ...counts, cost
 const numberOf = (amount: number, unit: BudgetCurrency): number =>
   unit === 'USD' ? amount / 1e9 : amount;
 
-type OwnBudget = BudgetAccount & { readonly use: BudgetUse };
+export type OwnBudget = BudgetAccount & { readonly use: BudgetUse };
 
 const shareLeft = ({ use: { limit, spent, reserved } }: OwnBudget): number =>
   1 - (spent + reserved) / limit;
 
-const presentBudget = ({
+export const presentBudget = ({
   quota,
   unit,
   endsAtMs,
