@@ -134,7 +134,7 @@ describe('the page of usage', () => {
   it.each([3840, 1280, 760, 360])('has no horizontal bar at %i pixels', async (width) => {
     const { page } = window;
     await page.setViewportSize({ width, height: 900 });
-    await open('?from=2026-10-01&to=2026-11-30');
+    await open(`?from=${ago(60)}&to=${ago(0)}`);
     expect(await isWithinWindow()).toBe(true);
     await window.picture(`usage ${width}`, { fullPage: true });
     await page.getByText('The days as a table').click();
@@ -313,13 +313,11 @@ describe('the warning about the budget', () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await banner().getByRole('link', { name: 'Usage' }).click();
     await page.waitForURL('**/usage');
+    await section('By model').waitFor();
   });
 
   it('comes soon after conversations have spent more, and rarely otherwise', async () => {
     const { page } = window;
-    // The page of the test before may still read.
-    await page.goto('about:blank');
-    asked.length = 0;
     await page.clock.install();
     answerUsage(monthly(10));
     await home();

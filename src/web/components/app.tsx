@@ -42,7 +42,8 @@ function Header({ path }: { readonly path: string }) {
     <header>
       <div class="bar-content">
         <a class="home" href="/">
-          Conversations
+          <span class="home-long">Conversations</span>
+          <span class="home-short">Home</span>
         </a>
         <ConnectionLine />
         <PageLink href="/usage" path={path}>
