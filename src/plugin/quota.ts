@@ -1,15 +1,47 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { found, isForbidden } from '@conversation-operator/kube/errors';
 import { ageOf } from '@conversation-operator/kube/object';
+import { formatAmount } from '../budget/money.ts';
+import { useOf } from '../quota/budgets.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
+import { usageRecords } from '../resources/usage-record.ts';
 import { forecastOf } from '../sentences/forecast.ts';
 import { withCluster, type PluginOptions } from './cluster.ts';
 import { chosenOwner } from './owner.ts';
-import { quotaOf, readScene, titlesOf } from './scene.ts';
+import { quotaOf, readScene, titlesOf, type Scene } from './scene.ts';
 import { print, printTable, printValue, say } from './terminal.ts';
 
 /** Words for what limits on stored objects count, where these differ from the field of REST. */
 const storedUnits: Readonly<Record<string, string>> = { stored_bytes: 'bytes of conversations' };
 
 const count = (value: number | undefined): string => (value === undefined ? '–' : String(value));
+
+const forbidden = (error: unknown): 'forbidden' => {
+  if (isForbidden(error)) return 'forbidden';
+  throw error;
+};
+
+/** One line for each budget that holds for an owner. The plugin reads the records of these alone. */
+const budgetLines = (
+  client: KubeClient,
+  { lookup, namespace, now }: Scene,
+  owner: string,
+): Promise<readonly string[]> =>
+  Promise.all(
+    lookup.budgetsOf(owner, now).map(async (budget) => {
+      const { quota: of, unit, endsAtMs, record: key } = budget;
+      const record = await found(client.get(usageRecords, namespace, key.name)).catch(forbidden);
+      if (record === 'forbidden')
+        return `${of.quotaName}: a budget of ${of.amount} ${unit} for models. What is spent is not shown: you may not get usagerecords.`;
+      const { limit, spent, reserved } = useOf(budget, record);
+      const whose = of.scope === 'Owner' ? owner : 'all owners';
+      const [all, used, held] = [limit, spent, reserved].map((amount) =>
+        formatAmount(amount, unit),
+      );
+      const end = new Date(endsAtMs).toISOString();
+      return `${of.quotaName}: ${used} of ${all} ${unit} a ${of.period.toLowerCase()} spent on models by ${whose}, ${held} reserved; starts again at ${end}.`;
+    }),
+  );
 
 /** The part of an owner in the quotas, or all quotas where no owner is known. */
 export const quota = (options: PluginOptions): Promise<void> =>
@@ -33,6 +65,7 @@ export const quota = (options: PluginOptions): Promise<void> =>
       );
       for (const { quota: name, of, limit, current } of record.caps)
         print(`${name}: ${current} of ${limit} ${storedUnits[of] ?? of} stored.`);
+      for (const line of await budgetLines(client, scene, owner)) print(line);
       print(`One more start: ${forecastOf(record, titlesOf(scene, owner), scene.now)}`);
       return;
     }

@@ -93,13 +93,13 @@ export function accountOf(
   };
 }
 
-/** What is used of a budget: nanos of a US dollar, or tokens. */
+/** The use of a budget in nanos of a US dollar, or in tokens. */
 export interface BudgetUse {
   /** The limit with what people have added. */
   readonly limit: number;
   /** Settled calls. */
   readonly spent: number;
-  /** What replicas of the gateway hold for calls, beyond that. */
+  /** Amount that replicas of the gateway hold for calls, beyond that. */
   readonly reserved: number;
 }
 

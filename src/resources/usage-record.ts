@@ -219,7 +219,7 @@ export const usageRecordDefinition: CustomResourceDefinition = {
 
 export const usageRecords = resourceOf<UsageRecord>(usageRecordDefinition);
 
-/** What a record is for: an owner's month, a namespace's month, or a conversation. */
+/** Subject of a record: an owner's month, a namespace's month, or a conversation. */
 export type UsageSubject =
   | { readonly owner: string; readonly month: string }
   | { readonly month: string }
@@ -257,8 +257,8 @@ export function usageRecordSpecOf(subject: UsageSubject): NewUsageRecordSpec {
 }
 
 /**
- * Whether a record with the name of the subject is for it. It is not where somebody else created
- * it, and where a conversation was created again while the record of the old one still exists.
+ * Whether a record with the name of the subject is for it. The answer is false where somebody else
+ * created the record, and where a conversation was created again before the old record was deleted.
  */
 export function isUsageRecordOf({ spec }: Pick<UsageRecord, 'spec'>, subject: UsageSubject) {
   const expected = usageRecordSpecOf(subject);

@@ -109,6 +109,9 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | '
   }));
 }
 
+const csvExample =
+  'key,calls,input_tokens,cached_input_tokens,output_tokens,cost\r\n2026-11-28,12,18000,9000,1200,0.42\r\n';
+
 const when = (holds: boolean, ...codes: readonly ProblemCode[]) => (holds ? codes : []);
 
 const keyProblems: readonly ProblemCode[] = [
@@ -168,7 +171,7 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
                 example: examples[route.operationId]?.answers[Number(status)],
               }),
               ...(route.hasCsv === true
-                ? contentOf(z.string(), 'output', { mediaType: 'text/csv' })
+                ? contentOf(z.string(), 'output', { mediaType: 'text/csv', example: csvExample })
                 : {}),
             },
       },

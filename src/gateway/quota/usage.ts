@@ -37,7 +37,7 @@ const day = () =>
     .refine(isDay, dayRule)
     .optional();
 
-const querySchema = z.strictObject({
+const querySchema = z.object({
   from: day().describe('First day in UTC, as YYYY-MM-DD. Default: the first day of this month.'),
   to: day().describe(`Last day in UTC, at most ${maxDays} days in all. Default: today.`),
   group_by: z

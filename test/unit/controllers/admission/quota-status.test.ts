@@ -135,6 +135,23 @@ describe('the status of a quota', () => {
     });
   });
 
+  it.each(['Europe/Atlantis', 'Mars'])(
+    'says of a budget in the time zone %s that UTC applies',
+    async (timeZone) => {
+      const budget = { amount: 1, timeZone } as ConversationQuotaSpec['budget'];
+      const status = await statusOf({ first: { budget } }, []);
+      expect(status).toMatchObject({
+        conditions: [{ type: 'UnknownTimeZone', status: 'True', reason: 'NotInDatabase' }],
+      });
+      expect(status?.conditions?.[0]?.message).toContain(`no ${timeZone}. `);
+    },
+  );
+
+  it('says nothing of a budget in a known time zone', async () => {
+    const budget = { amount: 1, timeZone: 'Europe/Berlin' } as ConversationQuotaSpec['budget'];
+    expect((await statusOf({ first: { budget } }, []))?.conditions).toBeUndefined();
+  });
+
   it('fits, however many are for the same', async () => {
     const names = Array.from(
       { length: 300 },

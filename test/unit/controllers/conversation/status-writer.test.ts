@@ -51,6 +51,31 @@ describe('StatusCoalescer', () => {
     expect(count).toBe(9);
   });
 
+  const counters = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, cost: '1' };
+  const usage = (calls: number) => ({ calls, ...counters, byModel: [] });
+
+  it('the usage of models alone is written once in 5 s while the agent works', async () => {
+    const clock = new VirtualClock();
+    const writes = new StatusCoalescer({ clock });
+    let status: ConversationStatus = { ...stored, sandboxStatus: 'RUNNING' };
+    let count = 0;
+    for (let second = 0; second < 60; second++) {
+      const next = { ...status, usage: usage(second + 1) };
+      if (!writes.withheld(a, next, status)) {
+        status = next;
+        count++;
+      }
+      await clock.advance(1_000);
+    }
+    expect(count).toBe(10);
+  });
+
+  it('the usage of a paused agent is written at once, because no delay outlives a pause', () => {
+    const paused: ConversationStatus = { ...stored, sandboxStatus: 'PAUSED', usage: usage(1) };
+    const writes = new StatusCoalescer({ clock: new VirtualClock() });
+    expect(writes.withheld(a, { ...paused, usage: usage(2) }, paused)).toBe(false);
+  });
+
   it('the result of a run is written with the usage, or with the status of the run', () => {
     const writes = new StatusCoalescer({ clock: new VirtualClock() });
     const over: ConversationStatus = { ...stored, executionStatus: 'finished' };
