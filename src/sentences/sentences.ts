@@ -157,7 +157,7 @@ function running({ conversation }: Facts, now: number): string {
 
 const budgetExhausted = 'budget-exhausted';
 
-/** What is paused, and why. */
+/** The reason of a pause, as a sentence. */
 function pauseOf({ conversation, sandbox }: Facts): string {
   const reason = conversation?.sandbox_status_reason ?? 'by its owner';
   if (sandbox?.status_detail != null) return sandbox.status_detail;

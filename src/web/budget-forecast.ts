@@ -63,7 +63,7 @@ function moment(period: UsageBudget['period'], ms: number, options: ForecastOpti
 const ends = { Day: 'day', Week: 'week', Month: 'month' } as const;
 
 /**
- * What becomes of a budget at the pace of the last days, as a sentence. Undefined for a budget that
+ * The future of a budget at the pace of the last days, as a sentence. Undefined for a budget that
  * is used up, that has ended, or whose period has just begun.
  */
 export function budgetForecast(budget: UsageBudget, options: ForecastOptions): string | undefined {

@@ -19,7 +19,7 @@ export const shortCount = (value: number): string => compact.format(value);
 export const amountOf = (currency: UsageBudget['currency'], amount: number): string =>
   currency === 'USD' ? money(amount) : `${count(amount)} tokens`;
 
-/** What is used of an amount, such as `$34.00 of $50.00`. */
+/** The used part of an amount, such as `$34.00 of $50.00`. */
 export const usedOf = (currency: UsageBudget['currency'], used: number, amount: number): string =>
   `${currency === 'USD' ? money(used) : count(used)} of ${amountOf(currency, amount)}`;
 
@@ -40,7 +40,7 @@ export const spendingIn = (counters: UsageCounters): Spending => ({
   calls: counters.calls,
 });
 
-/** What the relay has measured, else what the agent reports; undefined if neither is known. */
+/** Figures of the relay, else those that the agent reports; undefined if neither is known. */
 export function spendingOf(conversation: ConversationRecord | undefined): Spending | undefined {
   if (conversation === undefined) return undefined;
   const { usage, metrics } = conversation;

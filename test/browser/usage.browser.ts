@@ -18,7 +18,7 @@ const { service, window } = await openPages(251);
 
 const ok = (json: unknown) => ({ status: 200, json });
 const dayMs = 86_400_000;
-/** A day in UTC, so many days ago. */
+/** The day in UTC that is this number of days ago. */
 const ago = (days: number): string =>
   new Date(Date.now() - days * dayMs).toISOString().slice(0, 10);
 const inDays = (days: number): string =>

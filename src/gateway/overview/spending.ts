@@ -20,7 +20,7 @@ const spenderOf = (owner: string, sums: UsageCounters): Spender => ({
 });
 
 /**
- * What owners spend in this month in UTC, and the budgets that have nothing left. Budgets of owners
+ * The spending of each owner in this month in UTC, and the budgets that have nothing left. Budgets of owners
  * without a call in this month or the one before are not among them: such a budget is not used.
  */
 export function spendingOf(lookup: SpendingLookup, nowMs: number): Spending {

@@ -16,8 +16,8 @@ interface UsageChartProps {
 }
 
 /**
- * A bar for each day: its cost, or its tokens where no call has a price. The drawing is stretched to
- * its place; readers of screens have the table of the same figures.
+ * A bar for each day: its cost, or its tokens where no call has a price. The drawing is stretched
+ * to its place; people with screen readers have the table of the same figures.
  */
 export function UsageChart({ days }: UsageChartProps) {
   const isPriced = days.some(({ cost }) => cost > 0);

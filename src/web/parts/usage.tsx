@@ -29,10 +29,9 @@ const readIntervalMs = 60_000;
 /** Maximum rows of a table; a CSV file has all. */
 const maxRows = 200;
 
-const groups = ['day', 'model', 'template', 'conversation'] as const;
-type Group = (typeof groups)[number];
+type Group = 'day' | 'model' | 'template' | 'conversation';
 
-/** What the page shows the usage of. */
+/** The days and the owner whose usage the page shows. */
 interface Choice extends DaySpan {
   /** Undefined: of the session's owner. */
   readonly owner: string | undefined;
@@ -246,7 +245,7 @@ interface BudgetProps {
   readonly pace: UsageReport;
 }
 
-/** What the budget of the present period has left, whichever days the page shows. */
+/** The budget in the present period, whichever days the page shows. */
 function Budget({ pace: { budget, items } }: BudgetProps) {
   const { now } = usePage();
   const forecast = useComputed(() =>

@@ -176,13 +176,13 @@ describe('what owners use', () => {
 describe('what owners spend', () => {
   const month = noon.slice(0, 'YYYY-MM'.length);
   const aRecord = (
-    subject: { readonly owner?: string; readonly month: string },
+    subject: UsageSubject,
     status: NonNullable<CachedUsageRecord['status']>,
   ): CachedUsageRecord => ({
     apiVersion,
     kind: 'UsageRecord',
-    metadata: metadata(usageRecordNameOf(subject as UsageSubject)),
-    spec: usageRecordSpecOf(subject as UsageSubject),
+    metadata: metadata(usageRecordNameOf(subject)),
+    spec: usageRecordSpecOf(subject),
     status,
   });
   const totals = (cost: string, calls = 1) => ({
