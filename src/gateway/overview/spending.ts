@@ -20,8 +20,8 @@ const spenderOf = (owner: string, sums: UsageCounters): Spender => ({
 });
 
 /**
- * The spending of each owner in this month in UTC, and the budgets that have nothing left. Budgets of owners
- * without a call in this month or the one before are not among them: such a budget is not used.
+ * The spending of each owner in this month in UTC, and the budgets that have nothing left. Budgets
+ * of owners without a call in this month or the one before are not among them: nobody uses them.
  */
 export function spendingOf(lookup: SpendingLookup, nowMs: number): Spending {
   const month = new Date(nowMs).toISOString().slice(0, 'YYYY-MM'.length);
