@@ -156,17 +156,32 @@ function running({ conversation }: Facts, now: number): string {
   }
 }
 
+const budgetExhausted = 'budget-exhausted';
+
+/** The reason of a pause, as a sentence. */
+function pauseOf({ conversation, sandbox }: Facts): string {
+  const reason = conversation?.sandbox_status_reason ?? 'by its owner';
+  if (sandbox?.status_detail != null) return sandbox.status_detail;
+  return reason === budgetExhausted ? 'Paused: its budget is used up' : `Paused: ${reason}`;
+}
+
+/** How to continue a conversation whose budget is used up, unless a question offers that. */
+const budgetRemedy = ({ conversation }: Facts): string | undefined =>
+  conversation?.sandbox_status_reason === budgetExhausted && conversation.pending_approval === null
+    ? 'An admin can raise the budget; one of a day, week or month also starts again by itself'
+    : undefined;
+
 function paused(facts: Facts, around: Around): string {
-  const { conversation, sandbox } = facts;
+  const { conversation } = facts;
   const { resumePauses } = around;
-  const cause =
-    sandbox?.status_detail ?? `Paused: ${conversation?.sandbox_status_reason ?? 'by its owner'}`;
+  const cause = pauseOf(facts);
   const asks = asking(conversation);
   return joined(
     asks,
     conversation?.pending_approval?.notice,
     ...lost(conversation),
     withTitles(cause, around.titleOf),
+    budgetRemedy(facts),
     // While the run asks a question, the status detail only repeats the question.
     asks === undefined ? conversation?.execution_status_detail : undefined,
     conversation?.last_result?.detail,

@@ -42,6 +42,8 @@ interface CallOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Whether the answer is a text, where the request succeeds. */
+  readonly isText?: boolean;
 }
 
 /** Rejects with an ApiError. Without a session, opens the sign-in page. */
@@ -50,7 +52,7 @@ async function respond(
   path: string,
   options: CallOptions = {},
 ): Promise<{ readonly answer: unknown; readonly headers: Headers }> {
-  const { query = {}, body, headers, signal } = options;
+  const { query = {}, body, headers, signal, isText = false } = options;
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
     if (value !== undefined) parameters.set(name, String(value));
@@ -65,7 +67,9 @@ async function respond(
     throw new ApiError({ detail: 'The service can not be reached.' }, { cause });
   });
   learnTime(response.headers.get('date'));
-  const answer: unknown = await response.json().catch(() => undefined);
+  const answer: unknown = await (isText && response.ok ? response.text() : response.json()).catch(
+    () => undefined,
+  );
   if (response.ok) return { answer, headers: response.headers };
   if (response.status === 401) signIn();
   const problem: Partial<Problem> = typeof answer === 'object' && answer !== null ? answer : {};
@@ -88,6 +92,8 @@ export const api = {
       ...(query === undefined ? {} : { query }),
       ...(signal === undefined ? {} : { signal }),
     })) as T,
+  getCsv: async (path: string, query: NonNullable<CallOptions['query']>): Promise<string> =>
+    (await call('GET', path, { query, headers: { accept: 'text/csv' }, isText: true })) as string,
   /** Reads a list whose Link header names the next page. */
   getPage: async <T>(path: string, query: NonNullable<CallOptions['query']>): Promise<Page<T>> => {
     const { answer, headers } = await respond('GET', path, { query });

@@ -1,6 +1,7 @@
 import { signal, type Signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
 import { contentOf, Images } from './images.ts';
+import { maxCostOf } from './max-cost.ts';
 import type { Store } from './store.ts';
 import type { StartTask } from './wire.ts';
 
@@ -30,6 +31,7 @@ const requestFields = {
   branch: 'selected_branch',
   template: 'sandbox_spec_id',
   model: 'llm_model',
+  maxCost: 'max_cost',
 } as const;
 
 export class Draft {
@@ -38,6 +40,8 @@ export class Draft {
   readonly branch = signal('');
   readonly template = signal('');
   readonly model = signal('');
+  /** Maximum cost in US dollars, as text; empty: none. */
+  readonly maxCost = signal('');
   readonly isSending = signal(false);
   readonly problem = signal<string | undefined>(undefined);
   readonly images = new Images(maxImageCharacters, this.problem);
@@ -78,6 +82,7 @@ export class Draft {
       this.branch.value = request.selected_branch ?? '';
       this.template.value = request.sandbox_spec_id ?? '';
       this.model.value = request.llm_model ?? '';
+      this.maxCost.value = request.max_cost?.toString() ?? '';
     } catch (error) {
       this.problem.value = `The earlier start can not be read: ${messageOf(error)}`;
     }
@@ -96,7 +101,13 @@ export class Draft {
       return false;
     }
     this.fieldProblems.value = {};
-    const request = this.#request();
+    const cost = maxCostOf(this.maxCost.value);
+    if (cost.problem !== undefined) {
+      this.fieldProblems.value = { maxCost: cost.problem };
+      this.isSending.value = false;
+      return false;
+    }
+    const request = this.#request(cost.value);
     const text = JSON.stringify(request);
     if (text !== this.#sent.text) this.#sent = { text, key: newKey() };
     try {
@@ -121,7 +132,7 @@ export class Draft {
     return contentOf(this.message.value, this.images.list.value).length === 0;
   }
 
-  #request(): Readonly<Record<string, unknown>> {
+  #request(maxCost: number | undefined): Readonly<Record<string, unknown>> {
     const chosen = draftFields.flatMap((name) => {
       const value = this.field(name).value.trim();
       return value === '' ? [] : [[requestFields[name], value] as const];
@@ -129,6 +140,7 @@ export class Draft {
     return {
       initial_message: { content: contentOf(this.message.value.trim(), this.images.list.value) },
       ...Object.fromEntries(chosen),
+      ...(maxCost === undefined ? {} : { [requestFields.maxCost]: maxCost }),
     };
   }
 

@@ -3,6 +3,7 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { api } from './api.ts';
 import { ChangeQueue, Store } from './store.ts';
+import { BudgetWatch } from './budget-watch.ts';
 import { Draft } from './draft.ts';
 import { filterOf, isFiltered, matcherOf } from './filter.ts';
 import { groups, type Group } from '../sentences/groups.ts';
@@ -41,6 +42,7 @@ export class PageState {
   readonly filter = signal(filterOf(location.search));
   readonly selection = new Selection();
   readonly handovers = new Handovers();
+  readonly budget = new BudgetWatch(this.store.spendings);
   readonly savedFilters = new SavedTexts('filters');
   readonly savedMessages = new SavedTexts('messages');
   /** The current time of the gateway, updated every second while the page is visible. */

@@ -2,6 +2,7 @@ import { computed, signal, batch, type Signal } from '@preact/signals';
 import { conversationIdOfStartTask } from '../resources/start-task-id.ts';
 import { sandboxIdOf, titleOf, type Facts } from '../sentences/facts.ts';
 import { type Group, groups } from '../sentences/groups.ts';
+import { spendingOf } from './money.ts';
 import { Row } from './row.ts';
 import type {
   ConversationRecord,
@@ -25,6 +26,8 @@ export class Store {
   readonly quota = signal<QuotaRecord | undefined>(undefined);
   /** Whether the first snapshot is complete. */
   readonly isFilled = signal(false);
+  /** Number of changes of what conversations have spent. */
+  readonly spendings = signal(0);
   readonly rows = new Map<string, Row>();
   /** Changes when a row is added or removed. */
   readonly #membership = signal(0);
@@ -49,6 +52,9 @@ export class Store {
 
   putConversation(conversation: ConversationRecord): void {
     this.#seen?.add(conversation.id);
+    const before = this.rows.get(conversation.id)?.facts.conversation;
+    if (before !== undefined && spendingOf(before)?.cost !== spendingOf(conversation)?.cost)
+      this.spendings.value = this.spendings.peek() + 1;
     this.#put(conversation.id, { conversation });
   }
 

@@ -12,6 +12,7 @@ import type { OverviewRecord } from '../gateway/overview/schemas.ts';
 import type { AccountRecord, ApiKeyRecord } from '../gateway/keys/keys.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
 import type { QuotaRecord } from '../gateway/quota/quota-record.ts';
+import type { UsageRecordOfOwner as UsageReport } from '../gateway/quota/usage.ts';
 import type { SandboxSpecRecord } from '../gateway/sandboxes/sandbox-specs.ts';
 import type { SandboxRecord } from '../gateway/presenters/sandbox.ts';
 import type { StartTask } from '../gateway/presenters/start-task.ts';
@@ -44,9 +45,17 @@ export type {
   StartTask,
   TextSearchPage,
   TimelineEntry,
+  UsageReport,
   WholeApproval,
 };
+
+export type ConversationUsage = NonNullable<ConversationRecord['usage']>;
+export type UsageItem = UsageReport['items'][number];
+export type UsageCounters = UsageReport['total'];
+export type UsageBudget = NonNullable<UsageReport['budget']>;
 export type OwnerUse = OverviewRecord['owners']['items'][number];
+export type Spender = OverviewRecord['spending']['items'][number];
+export type ExhaustedBudget = OverviewRecord['exhausted_budgets']['items'][number];
 export type Waiter = OverviewRecord['queue']['items'][number];
 export type Pool = OverviewRecord['pools']['items'][number];
 export type Template = OverviewRecord['templates']['items'][number];

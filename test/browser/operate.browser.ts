@@ -61,6 +61,14 @@ describe('the state of the service', () => {
       '1 pool can not make warm sandboxes.',
       '1 quota has a conflict.',
     ]);
+    expect(await section('Spent this month').getByRole('rowheader').allTextContents()).toEqual([
+      'alice',
+      'bob',
+    ]);
+    await row('Spent this month', 'alice').getByText('$1,234.50').waitFor();
+    await row('Spent this month', 'bob').getByText('<$0.01').waitFor();
+    await row('Budgets used up', 'all').getByText('$2,001.50 of $2,000.00').waitFor();
+    await row('Budgets used up', 'of-bob').getByText('12,800 of 12,800 tokens').waitFor();
     expect(await section('Waiting for room').getByRole('rowheader').allTextContents()).toEqual([
       '1',
       '2',

@@ -1,5 +1,6 @@
 import type { ApiKeyRecord, OverviewRecord, OwnerUse, Waiter } from '../../src/web/wire.ts';
 import { idOf } from './page-records.ts';
+import { aBudget } from './page-usage.ts';
 
 const before = (minutes: number): string =>
   new Date(Date.now() - minutes * 60_000).toISOString().replace('Z', '000Z');
@@ -36,6 +37,8 @@ export const anOverview = (fields: Partial<OverviewRecord> = {}): OverviewRecord
   caches: [cache('Conversation', 0), cache('Sandbox', 0), cache('Lease', 1)],
   totals: { ...noUse, spares: 0 },
   owners: list(),
+  spending: list(),
+  exhausted_budgets: list(),
   queue: list(),
   quotas: list(),
   pools: list(),
@@ -121,6 +124,26 @@ export const aBusyOverview = (): OverviewRecord =>
         stored_bytes: 500_000,
         quota: 'of-bob',
       }),
+    ),
+    spending: list(
+      {
+        owner: 'alice',
+        calls: 1_240,
+        input_tokens: 9_000_000,
+        output_tokens: 310_000,
+        cost: 1_234.5,
+      },
+      { owner: 'bob', calls: 3, input_tokens: 12_000, output_tokens: 800, cost: 0.004 },
+    ),
+    exhausted_budgets: list(
+      {
+        ...aBudget({ quota: 'all', scope: 'Namespace', amount: 2_000, spent: 2_001.5 }),
+        owner: null,
+      },
+      {
+        ...aBudget({ quota: 'of-bob', currency: 'Tokens', amount: 12_800, spent: 12_800 }),
+        owner: 'bob',
+      },
     ),
     queue: list(
       waiter(1, 'alice'),

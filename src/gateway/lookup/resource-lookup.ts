@@ -9,6 +9,7 @@ import {
   type BudgetUse,
 } from '../../quota/budgets.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import type { CachedUsageRecord } from '../../resources/usage-record.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import {
   cachedConversation,
@@ -163,6 +164,10 @@ export class ResourceLookup {
   /** Returns the same array until one of its objects changes, unless it has only one object. */
   quotas(): readonly ConversationQuota[] {
     return this.#quotas.of(this.#caches.quotas.store.list());
+  }
+
+  usageRecords(): readonly CachedUsageRecord[] {
+    return this.#here(this.#caches.usageRecords.store.list());
   }
 
   /** The budgets that hold for an owner now, with their use as the cache shows it. */

@@ -23,6 +23,7 @@ import type { Lease } from '@conversation-operator/kube/core';
 import { operatorLeaseName, shardLeaseName, shardsOfHolder } from '../../resources/lease-names.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { onlyAdmin } from '../errors/common-problems.ts';
+import { spendingOf } from './spending.ts';
 import { isWaitingReason } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { ownerRule, quotaRules } from '../../quota/rules.ts';
@@ -204,9 +205,11 @@ export function overviewOf(sources: OverviewSources): OverviewRecord {
       presentCache('SandboxPool', pools),
       presentCache('ConversationQuota', caches.quotas),
       presentCache('ApiKey', caches.apiKeys),
+      presentCache('UsageRecord', caches.usageRecords),
       ...(leases === undefined ? [] : [presentCache('Lease', leases)]),
     ],
     ...usesOf(sources),
+    ...spendingOf(lookup, now),
     queue: queueOf(lookup, now),
     quotas: listed(lookup.quotas(), presentQuota),
     pools: listed(poolsHere, presentPool),

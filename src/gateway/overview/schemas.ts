@@ -4,6 +4,7 @@ import {
   quotaPolicies,
   quotaScopes,
 } from '../../resources/conversation-quota.ts';
+import { budgetSchema } from '../quota/usage.ts';
 import { countSchema, idSchema, nullableText, timestampSchema } from '../presenters/schemas.ts';
 
 /** The states in which the overview counts conversations; each conversation has exactly one. */
@@ -66,6 +67,14 @@ const quotaSchema = z.object({
   conflict: nullableText.describe('Which other quotas are for the same; null: none.'),
 });
 
+const spenderSchema = z.object({
+  owner: z.string(),
+  calls: countSchema,
+  input_tokens: countSchema,
+  output_tokens: countSchema,
+  cost: z.number().describe('US dollars.'),
+});
+
 const poolSchema = z.object({
   name: z.string(),
   template: z.string(),
@@ -119,6 +128,12 @@ export const overviewSchema = z.object({
     spares: countSchema.describe('Sandboxes of pools that take a slot and have no owner.'),
   }),
   owners: listOf(ownerSchema).describe('Those with most active sandboxes first.'),
+  spending: listOf(spenderSchema).describe(
+    'Calls of models of each owner in this month in UTC, the dearest first.',
+  ),
+  exhausted_budgets: listOf(
+    budgetSchema.extend({ owner: nullableText.describe('Null: all owners together.') }),
+  ).describe('Budgets with nothing left.'),
   queue: listOf(waiterSchema).describe('In the order of admission.'),
   quotas: listOf(quotaSchema),
   pools: listOf(poolSchema),

@@ -76,6 +76,11 @@ const addresses = [
     operationId: 'accountPage',
     summary: 'The page of the settings and secrets of an owner',
   },
+  {
+    path: '/usage',
+    operationId: 'usagePage',
+    summary: 'The page of what an owner spends on models',
+  },
   { path: '/operate', operationId: 'operatePage', summary: 'The page of the state of the service' },
 ] as const;
 

@@ -4,7 +4,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { groupUsage, toCsv, usageGroups, type UsageItem } from '../../models/usage-groups.ts';
 import { isExhausted, type BudgetAccount, type BudgetUse } from '../../quota/budgets.ts';
-import { budgetPeriods } from '../../resources/conversation-quota.ts';
+import { budgetPeriods, quotaScopes } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { budgetCurrencies, type BudgetCurrency } from '../../resources/usage-counters.ts';
@@ -54,8 +54,9 @@ const sums = {
   output_tokens: countSchema,
   cost: z.number().describe('US dollars.'),
 };
-const budgetSchema = z.object({
+export const budgetSchema = z.object({
   quota: z.string(),
+  scope: z.enum(quotaScopes),
   amount: z.number().describe('The limit, with what people have added.'),
   currency: z.enum(budgetCurrencies),
   period: z.enum(budgetPeriods),
@@ -82,18 +83,19 @@ const sumsOf = ({ key: _key, cost, ...counts }: UsageItem) => ({ ...counts, cost
 const numberOf = (amount: number, unit: BudgetCurrency): number =>
   unit === 'USD' ? amount / 1e9 : amount;
 
-type OwnBudget = BudgetAccount & { readonly use: BudgetUse };
+export type OwnBudget = BudgetAccount & { readonly use: BudgetUse };
 
 const shareLeft = ({ use: { limit, spent, reserved } }: OwnBudget): number =>
   1 - (spent + reserved) / limit;
 
-const presentBudget = ({
+export const presentBudget = ({
   quota,
   unit,
   endsAtMs,
   use,
 }: OwnBudget): z.output<typeof budgetSchema> => ({
   quota: quota.quotaName,
+  scope: quota.scope,
   amount: numberOf(use.limit, unit),
   currency: unit,
   period: quota.period,

@@ -1,4 +1,5 @@
 import { ConversationPage, Missing } from './conversation-page.tsx';
+import { BudgetBanner } from './budget-banner.tsx';
 import { ConversationList } from './conversation-list.tsx';
 import { Filters } from './filters.tsx';
 import { Part } from './part-of-page.tsx';
@@ -41,9 +42,13 @@ function Header({ path }: { readonly path: string }) {
     <header>
       <div class="bar-content">
         <a class="home" href="/">
-          Conversations
+          <span class="home-long">Conversations</span>
+          <span class="home-short">Home</span>
         </a>
         <ConnectionLine />
+        <PageLink href="/usage" path={path}>
+          Usage
+        </PageLink>
         <PageLink href="/account" path={path}>
           Settings
         </PageLink>
@@ -186,6 +191,7 @@ const Home = () => (
       <QuotaPanel />
     </aside>
     <div class="home-list">
+      <BudgetBanner />
       <Filters />
       <TextSearch />
       <Selected />
@@ -210,6 +216,7 @@ function Content({ path }: { readonly path: string }) {
   if (path === '/') return <Home />;
   if (path === '/operate')
     return <Part name="operate">{({ OperatePage }) => <OperatePage />}</Part>;
+  if (path === '/usage') return <Part name="usage">{({ UsagePage }) => <UsagePage />}</Part>;
   if (path === '/account')
     return <Part name="account">{({ SettingsPage }) => <SettingsPage />}</Part>;
   const [, id] = /^\/c\/([^/]+)$/.exec(path) ?? [];

@@ -12,6 +12,7 @@ import { isOpen, isTaken } from '../handover-states.ts';
 import { History } from '../history.ts';
 import { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';
+import { BudgetBanner } from './budget-banner.tsx';
 import { Questions, Outcome, Question } from './question.tsx';
 import { replyOf } from '../../sentences/sentences.ts';
 import type { Row } from '../row.ts';
@@ -261,6 +262,7 @@ function Present({ row }: { readonly row: Row }) {
   }, [row, status]);
   return (
     <main class="conversation-page">
+      <BudgetBanner />
       <div class="conversation-head">
         <Pill facts={facts} />
         {mode.value === 'rename' ? (
@@ -289,7 +291,7 @@ function Present({ row }: { readonly row: Row }) {
       {offer !== undefined && isOpen(offer) && (
         <Part name="handover">{({ OwnOffer }) => <OwnOffer record={offer} />}</Part>
       )}
-      <Usage history={history} live={live} metrics={facts.conversation?.metrics} />
+      <Usage history={history} live={live} conversation={facts.conversation} />
       {isStarting && <Steps task={facts.task} />}
       <ViewTabs view={view} onShow={show} />
       <ViewPanel view="events" shown={view}>

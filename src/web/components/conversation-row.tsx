@@ -11,6 +11,7 @@ import {
 } from '../../sentences/facts.ts';
 import { groupNames, groupOf, pillOf } from '../../sentences/groups.ts';
 import { usePage } from '../page-state.ts';
+import { money, shortCount, spendingOf, type Spending } from '../money.ts';
 import type { Row } from '../row.ts';
 import { exact } from '../times.ts';
 import { ago } from '../../sentences/durations.ts';
@@ -78,10 +79,6 @@ interface ConversationRowProps {
   readonly total: number;
 }
 
-const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' });
-
-const compact = new Intl.NumberFormat('en', { notation: 'compact' });
-
 function originOf({ current }: Row): string {
   const facts = current.value;
   const repository = repositoryOf(facts);
@@ -124,9 +121,12 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
   const facts = row.current.value;
   const title = titleOf(facts);
   const updated = updatedAtOf(facts);
-  const { accumulated_cost: cost = 0, accumulated_token_usage: usage } =
-    facts.conversation?.metrics ?? {};
-  const tokens = (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0);
+  const {
+    cost = 0,
+    inputTokens = 0,
+    outputTokens = 0,
+  }: Partial<Spending> = spendingOf(facts.conversation) ?? {};
+  const tokens = inputTokens + outputTokens;
   const age = useComputed(() => ago(updatedAtOf(row.current.value), page.now.value));
   const isSelected = useComputed(() => page.selection.ids.value.has(row.id)).value;
   const isStarting =
@@ -165,8 +165,8 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
         <span class="row-details">
           {isStarting && <StageBar task={facts.task} />}
           <span class="row-origin">{originOf(row)}</span>
-          {tokens > 0 && <span>{compact.format(tokens)} tokens</span>}
-          {cost > 0 && <span>{money.format(cost)}</span>}
+          {tokens > 0 && <span>{shortCount(tokens)} tokens</span>}
+          {cost > 0 && <span>{money(cost)}</span>}
           <time dateTime={updated} title={exact(updated)}>
             {age}
           </time>

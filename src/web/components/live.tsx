@@ -3,7 +3,8 @@ import type { History } from '../history.ts';
 import type { Live } from '../live.ts';
 import { lastRunMsOf, type PlanStep } from '../../sentences/entries.ts';
 import { duration } from '../../sentences/durations.ts';
-import type { ConversationRecord } from '../wire.ts';
+import { spendingIn, spendingOf, spendingTexts } from '../money.ts';
+import type { ConversationRecord, ConversationUsage } from '../wire.ts';
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { plainOf } from '../live-texts.ts';
@@ -43,23 +44,54 @@ export function PlanList({ history, live }: RunFactsProps) {
 }
 
 interface UsageProps extends RunFactsProps {
-  readonly metrics: ConversationRecord['metrics'] | undefined;
+  readonly conversation: ConversationRecord | undefined;
 }
 
-/** The duration of the run, and its tokens and cost if the agent reports them. */
-export function Usage({ history, live, metrics }: UsageProps) {
+/** The usage of each model, the most expensive first. */
+function UsageByModel({ usage }: { readonly usage: ConversationUsage }) {
+  const models = usage.by_model.toSorted(
+    (one, other) => other.cost - one.cost || other.calls - one.calls,
+  );
+  if (models.length === 0) return null;
+  return (
+    <details class="tool">
+      <summary>
+        <b>By model</b>
+        <span class="tool-state">
+          {models.length} {models.length === 1 ? 'model' : 'models'}
+        </span>
+      </summary>
+      <dl class="by-model">
+        {models.map(({ model, ...counters }) => (
+          <div key={model}>
+            <dt>{model}</dt>
+            <dd>{spendingTexts(spendingIn(counters)).join(' · ')}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+/** The duration of the run, and the cost, calls and tokens of the conversation where known. */
+export function Usage({ history, live, conversation }: UsageProps) {
   const runMs = live.runMs.value;
   const lastMs = runMs ?? lastRunMsOf(history.events.value);
-  const { prompt_tokens: read = 0, completion_tokens: written = 0 } =
-    metrics?.accumulated_token_usage ?? {};
-  const cost = metrics?.accumulated_cost ?? 0;
+  const spending = spendingOf(conversation);
   const parts = [
-    lastMs !== undefined && `${runMs === null ? 'Last run:' : 'Running for'} ${duration(lastMs)}`,
-    read + written > 0 &&
-      `${read.toLocaleString('en-US')} tokens in, ${written.toLocaleString('en-US')} out`,
-    cost > 0 && `$${cost.toFixed(2)}`,
-  ].filter((part) => part !== false);
-  return parts.length === 0 ? null : <p class="quiet-text">{parts.join(' · ')}</p>;
+    ...(lastMs === undefined
+      ? []
+      : [`${runMs === null ? 'Last run:' : 'Running for'} ${duration(lastMs)}`]),
+    ...(spending === undefined ? [] : spendingTexts(spending)),
+  ];
+  return (
+    <>
+      {parts.length > 0 && <p class="quiet-text">{parts.join(' · ')}</p>}
+      {conversation !== undefined && conversation.usage !== null && (
+        <UsageByModel usage={conversation.usage} />
+      )}
+    </>
+  );
 }
 
 /** Distance from the end, in pixels, within which the frame counts as being at its end. */

@@ -14,6 +14,7 @@ import type * as sandboxes from '../parts/sandboxes.tsx';
 import type * as share from '../parts/share.tsx';
 import type * as search from '../parts/search.tsx';
 import type * as selection from '../parts/selection.tsx';
+import type * as usage from '../parts/usage.tsx';
 import { RetryProblem, Skeleton } from './loading.tsx';
 
 interface Parts {
@@ -28,6 +29,7 @@ interface Parts {
   readonly search: typeof search;
   readonly share: typeof share;
   readonly selection: typeof selection;
+  readonly usage: typeof usage;
 }
 
 interface PartProps<Name extends keyof Parts> {

@@ -15,7 +15,7 @@ interface UseProps {
   readonly text: string;
 }
 
-function Use({ isMinor = false, label, used, limit, text }: UseProps) {
+export function Use({ isMinor = false, label, used, limit, text }: UseProps) {
   const part = limit === 0 ? 1 : Math.min(1, used / limit);
   return (
     <div class={isMinor && part < nearlyFull ? 'use minor' : 'use'}>

@@ -79,6 +79,33 @@ function SuggestedField({ name, label, placeholder, search }: SuggestedFieldProp
   );
 }
 
+/** The maximum cost of the conversation; empty: only the budgets of its owner. */
+function MaxCostField() {
+  const { maxCost, fieldProblems } = usePage().draft;
+  const problem = fieldProblems.value['maxCost'];
+  return (
+    <label class="field">
+      <span>Spend at most $</span>
+      <input
+        type="text"
+        inputMode="decimal"
+        name="maxCost"
+        placeholder="No limit of its own"
+        autocomplete="off"
+        value={maxCost.value}
+        aria-invalid={problem !== undefined}
+        {...(problem === undefined ? {} : { 'aria-describedby': 'max-cost-problem' })}
+        onInput={(event) => (maxCost.value = event.currentTarget.value)}
+      />
+      {problem !== undefined && (
+        <span id="max-cost-problem" class="problem" role="alert">
+          {problem}
+        </span>
+      )}
+    </label>
+  );
+}
+
 interface SpecPage {
   readonly items: readonly SandboxSpecRecord[];
 }
@@ -265,6 +292,7 @@ export function StartForm() {
           search={(text) => Promise.resolve(models(page, text))}
         />
       </div>
+      <MaxCostField />
       <ModelNote />
       {draft.problem.value !== undefined && (
         <p class="problem" role="alert">

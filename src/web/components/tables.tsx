@@ -1,13 +1,16 @@
 import { bytes, cacheWord, isPoolInTrouble, ofLimit, quotaUse, shardName } from '../troubles.ts';
+import { count, money, usedOf } from '../money.ts';
 import { exact } from '../times.ts';
 import { duration, ago } from '../../sentences/durations.ts';
 import type {
   CacheState,
+  ExhaustedBudget,
   Leader,
   OverviewRecord,
   OwnerUse,
   Pool,
   Quota,
+  Spender,
   Template,
   Waiter,
 } from '../wire.ts';
@@ -202,6 +205,52 @@ export const OwnerTable = ({ overview: { owners } }: TableProps) => (
         <code>conversation-operator keys create --owner NAME</code>
       </>
     }
+  />
+);
+
+const spenderColumns: readonly Column<Spender>[] = [
+  {
+    label: 'Owner',
+    cell: ({ owner }) => (
+      <a href={`/usage?owner=${encodeURIComponent(owner)}`}>
+        <OwnerName>{owner}</OwnerName>
+      </a>
+    ),
+  },
+  // Calls without a price have no cost.
+  { label: 'Cost', isNumber: true, cell: ({ cost }) => (cost === 0 ? '–' : money(cost)) },
+  { label: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
+  { label: 'Tokens in', isNumber: true, cell: ({ input_tokens: tokens }) => count(tokens) },
+  { label: 'Tokens out', isNumber: true, cell: ({ output_tokens: tokens }) => count(tokens) },
+];
+
+export const SpendingTable = ({ overview: { spending } }: TableProps) => (
+  <DataTable
+    {...{ id: 'spending', title: 'Spent this month', columns: spenderColumns, ...spending }}
+    keyOf={({ owner }) => owner}
+    empty="No model was called in this month (UTC)."
+  />
+);
+
+const exhaustedColumns: readonly Column<ExhaustedBudget>[] = [
+  { label: 'Quota', cell: ({ quota }) => quota },
+  {
+    label: 'Of',
+    cell: ({ owner }) => (owner === null ? 'all together' : <OwnerName>{owner}</OwnerName>),
+  },
+  {
+    label: 'Used',
+    isNumber: true,
+    cell: ({ currency, spent, amount }) => usedOf(currency, spent, amount),
+  },
+  { label: 'Starts again', cell: ({ resets_at: end }) => <Until time={end} /> },
+];
+
+export const ExhaustedTable = ({ overview: { exhausted_budgets: budgets } }: TableProps) => (
+  <DataTable
+    {...{ id: 'exhausted', title: 'Budgets used up', columns: exhaustedColumns, ...budgets }}
+    keyOf={({ quota, owner, currency }) => `${quota} ${currency} ${owner ?? ''}`}
+    empty="Every budget has something left."
   />
 );
 

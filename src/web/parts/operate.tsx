@@ -13,11 +13,13 @@ import {
   OwnerName,
   type Column,
   CacheTable,
+  ExhaustedTable,
   LeaderTable,
   OwnerTable,
   PoolTable,
   QueueTable,
   QuotaTable,
+  SpendingTable,
   TemplateTable,
 } from '../components/tables.tsx';
 import { AskingButton } from '../components/asking-button.tsx';
@@ -282,11 +284,13 @@ function Present({ overview, isOld }: VerdictProps) {
         <div>
           <QueueTable overview={overview} />
           <OwnerTable overview={overview} />
+          <SpendingTable overview={overview} />
           <KeysSection keys={keys} />
         </div>
         <div>
           <TemplateTable overview={overview} />
           <QuotaTable overview={overview} />
+          <ExhaustedTable overview={overview} />
           <PoolTable overview={overview} />
           <LeaderTable overview={overview} />
           <CacheTable overview={overview} />

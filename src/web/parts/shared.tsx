@@ -33,6 +33,7 @@ const withheld = {
   lost_answer: null,
   llm_model: null,
   metrics: null,
+  usage: null,
   parent_conversation_id: null,
   sub_conversation_ids: [],
   public: false,

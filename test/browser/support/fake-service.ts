@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { anAccount } from '../../support/page-records.ts';
+import { aUsageReport } from '../../support/page-usage.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 import type { Snapshot } from '../../../src/web/wire.ts';
 
@@ -11,6 +12,8 @@ export interface Answer {
   readonly status: number;
   readonly json: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The answer to a request that accepts CSV only. */
+  readonly csv?: string;
 }
 
 export interface Call {
@@ -144,6 +147,10 @@ export class FakeService {
       const fallback = json(200, method === 'GET' ? readsOf(pathname) : { success: true });
       const given = this.answers.get(`${method} ${pathname}`) ?? fallback;
       const answer = await (typeof given === 'function' ? given(searchParams) : given);
+      if (answer.csv !== undefined && request.headers.accept === 'text/csv') {
+        response.writeHead(200, { 'content-type': 'text/csv' }).end(answer.csv);
+        return;
+      }
       response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers });
       response.end(JSON.stringify(answer.json));
     }
@@ -173,6 +180,7 @@ const aSpec = {
 
 function readsOf(path: string): unknown {
   if (path === '/api/v1/handovers') return [];
+  if (path === '/api/v1/usage') return aUsageReport();
   if (path === '/api/v1/users/me') return anAccount();
   if (path.endsWith('/timeline')) return [];
   if (path.endsWith('/resources')) return { namespace: 'default', yaml: '' };

@@ -41,6 +41,7 @@ it.each([
   ['/?new', 'login?return_to=%2F%3Fnew'],
   ['/account', 'login?return_to=%2Faccount'],
   ['/operate', 'login?return_to=%2Foperate'],
+  ['/usage?span=week', 'login?return_to=%2Fusage%3Fspan%3Dweek'],
   ['/c/some-id', '../login?return_to=%2Fc%2Fsome-id'],
   ['/c/%2e%2e%2f', '../login?return_to=%2Fc%2F%252e%252e%252f'],
 ])('sends a browser without a session from %s to %s', async (path, location) => {
@@ -59,9 +60,9 @@ it('sends a browser without a session to the sign-in alone from an address that 
 
 it('serves the same document at every address of the app', async () => {
   const documents = await Promise.all(
-    ['/', '/account', '/operate', '/c/unknown'].map((path) => read(path)),
+    ['/', '/account', '/operate', '/usage', '/c/unknown'].map((path) => read(path)),
   );
-  expect(documents.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  expect(documents.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   const texts = await Promise.all(documents.map((document) => document.text()));
   expect(new Set(texts).size).toBe(1);
 });

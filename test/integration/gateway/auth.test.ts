@@ -151,6 +151,7 @@ describe('authentication', () => {
       '/ready',
       '/server_info',
       '/shared/{token}',
+      '/usage',
     ]);
   });
 

@@ -154,6 +154,7 @@ describe('the OpenAPI document', () => {
       '/ready',
       '/server_info',
       '/shared/{token}',
+      '/usage',
     ]);
     // The page for signing in shows a refusal itself.
     for (const { path, responses, security } of operations())
@@ -191,6 +192,7 @@ describe('the OpenAPI document', () => {
       '/logout',
       '/operate',
       '/shared/{token}',
+      '/usage',
     ]);
   });
 

@@ -137,6 +137,16 @@ const cases: readonly (readonly [string, Facts, string])[] = [
     'Paused to make room for “Fix login”; limit 1.',
   ],
   [
+    'that a budget is used up, and what its owner can do',
+    withSandbox('PAUSED', 'budget-exhausted'),
+    'Paused: its budget is used up. An admin can raise the budget; one of a day, week or month also starts again by itself.',
+  ],
+  [
+    'the question about a budget that is used up instead',
+    withSandbox('PAUSED', 'budget-exhausted', 'Paused: $5.00 of $5.00 are spent.', asking('make')),
+    'Asks whether it may run “make”. Paused: $5.00 of $5.00 are spent.',
+  ],
+  [
     'the cause of a failed start, and how its owner mends it',
     {
       ...withSandbox('ERROR', 'branch-not-found'),

@@ -13,6 +13,17 @@ import {
   usage,
 } from './records.ts';
 
+const budget = {
+  quota: 'default',
+  scope: 'Owner',
+  amount: 50,
+  currency: 'USD',
+  period: 'Month',
+  spent: 0.42,
+  reserved: 0,
+  resets_at: '2026-12-01T00:00:00.000000Z',
+};
+
 const spec = {
   id: 'default',
   command: null,
@@ -117,21 +128,7 @@ export const serviceExamples: Examples = {
   getModelKey: { answers: { 200: { key: null } } },
   getQuota: { answers: { 200: quota } },
   getUsage: {
-    answers: {
-      200: {
-        items: [{ key: '2026-11-28', ...usage }],
-        total: usage,
-        budget: {
-          quota: 'default',
-          amount: 50,
-          currency: 'USD',
-          period: 'Month',
-          spent: 0.42,
-          reserved: 0,
-          resets_at: '2026-12-01T00:00:00.000000Z',
-        },
-      },
-    },
+    answers: { 200: { items: [{ key: '2026-11-28', ...usage }], total: usage, budget } },
   },
   getOverview: { answers: { 200: overview() } },
   listOrganizations: { answers: { 200: { items: [], current_org_id: null } } },
@@ -197,6 +194,7 @@ export const serviceExamples: Examples = {
   conversationAppPage: { answers: { 200: page } },
   accountPage: { answers: { 200: page } },
   operatePage: { answers: { 200: page } },
+  usagePage: { answers: { 200: page } },
   alive: { answers: { 200: { status: 'ok' } } },
   health: { answers: { 200: 'OK' } },
   ready: { answers: { 200: { status: 'ok' } } },
@@ -232,6 +230,11 @@ function overview() {
     ],
     totals: { ...use, spares: 1 },
     owners: { total: 1, items: [{ ...use, owner, quota: 'default', limit: 10 }] },
+    spending: {
+      total: 1,
+      items: [{ owner, calls: 12, input_tokens: 18_000, output_tokens: 1200, cost: 0.42 }],
+    },
+    exhausted_budgets: { total: 1, items: [{ ...budget, owner: 'bob', spent: 50 }] },
     queue: {
       total: 1,
       items: [

@@ -16,7 +16,13 @@ import {
 import type { ConversationQuota } from '../../../../src/resources/conversation-quota.ts';
 import { quotaRules } from '../../../../src/quota/rules.ts';
 import type { Handover } from '../../../../src/resources/handover.ts';
-import type { CachedUsageRecord } from '../../../../src/resources/usage-record.ts';
+import {
+  usageRecordNameOf,
+  usageRecordSpecOf,
+  type CachedUsageRecord,
+  type UsageSubject,
+} from '../../../../src/resources/usage-record.ts';
+import { apiVersion } from '../../../../src/resources/group.ts';
 import type { OwnerSettings } from '../../../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
@@ -31,6 +37,7 @@ import {
   aTemplate,
   condition,
   later,
+  metadata,
   noon,
   noonMs,
 } from '../../../support/builders.ts';
@@ -163,6 +170,84 @@ describe('what owners use', () => {
       pair(scene, index, { owner: `owner-${index}`, status: running });
     const { owners } = scene.read();
     expect([owners.total, owners.items.length]).toEqual([maxItems + 5, maxItems]);
+  });
+});
+
+describe('what owners spend', () => {
+  const month = noon.slice(0, 'YYYY-MM'.length);
+  const aRecord = (
+    subject: UsageSubject,
+    status: NonNullable<CachedUsageRecord['status']>,
+  ): CachedUsageRecord => ({
+    apiVersion,
+    kind: 'UsageRecord',
+    metadata: metadata(usageRecordNameOf(subject)),
+    spec: usageRecordSpecOf(subject),
+    status,
+  });
+  const totals = (cost: string, calls = 1) => ({
+    calls,
+    inputTokens: 10 * calls,
+    cachedInputTokens: 4,
+    outputTokens: 2 * calls,
+    cost,
+  });
+  const account = (quota: string, spent: string) => ({
+    key: `${quota}/Month/${month}-01`,
+    unit: 'USD' as const,
+    spent,
+  });
+  const budget = (amount: number) => ({
+    amount,
+    currency: 'USD' as const,
+    period: 'Month' as const,
+    timeZone: 'UTC',
+    onExceeded: 'Reject' as const,
+    maxRaise: 0,
+  });
+
+  it('is of this month, the dearest first, without the sums of the namespace', () => {
+    const scene = setUp();
+    scene.usageRecords.set(aRecord({ owner: 'alice', month }, { totals: totals('1.5') }));
+    scene.usageRecords.set(aRecord({ owner: 'bob', month }, { totals: totals('20.25', 7) }));
+    scene.usageRecords.set(aRecord({ owner: 'free', month }, { totals: totals('0', 9) }));
+    scene.usageRecords.set(aRecord({ owner: 'old', month: '2026-02' }, { totals: totals('90') }));
+    scene.usageRecords.set(aRecord({ month }, { totals: totals('21.75') }));
+    expect(scene.read().spending).toEqual({
+      total: 3,
+      items: [
+        { owner: 'bob', calls: 7, input_tokens: 70, output_tokens: 14, cost: 20.25 },
+        { owner: 'alice', calls: 1, input_tokens: 10, output_tokens: 2, cost: 1.5 },
+        { owner: 'free', calls: 9, input_tokens: 90, output_tokens: 18, cost: 0 },
+      ],
+    });
+  });
+
+  it('has the budgets with nothing left, those of all owners together once', () => {
+    const scene = setUp();
+    scene.quotas.set(aQuota('each', { budget: budget(5) }));
+    scene.quotas.set(aQuota('together', { scope: 'Namespace', budget: budget(9) }));
+    const use = (owner: string, spent: string) =>
+      scene.usageRecords.set(aRecord({ owner, month }, { accounts: [account('each', spent)] }));
+    use('bob', '5');
+    use('alice', '5.000000001');
+    use('carol', '4.999999999');
+    scene.usageRecords.set(aRecord({ month }, { accounts: [account('together', '9')] }));
+    const { exhausted_budgets: exhausted } = scene.read();
+    expect(exhausted.total).toBe(3);
+    expect(exhausted.items).toMatchObject([
+      { quota: 'together', owner: null, scope: 'Namespace', amount: 9, spent: 9 },
+      { quota: 'each', owner: 'alice', scope: 'Owner', amount: 5, spent: 5.000000001 },
+      { quota: 'each', owner: 'bob', resets_at: '2026-04-01T00:00:00.000000Z' },
+    ]);
+  });
+
+  it('names no more owners than it may, and says how many there are', () => {
+    const scene = setUp();
+    for (let index = 0; index < maxItems + 5; index++)
+      scene.usageRecords.set(aRecord({ owner: `owner-${index}`, month }, { totals: totals('1') }));
+    const { spending } = scene.read();
+    expect([spending.total, spending.items.length]).toEqual([maxItems + 5, maxItems]);
   });
 });
 

@@ -1,0 +1,50 @@
+import { isExhausted } from '../../quota/budgets.ts';
+import type { UsageCounters } from '../../resources/usage-record.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { presentBudget, type OwnBudget } from '../quota/usage.ts';
+import { maxItems, type OverviewRecord } from './schemas.ts';
+
+type Spending = Pick<OverviewRecord, 'spending' | 'exhausted_budgets'>;
+type Spender = OverviewRecord['spending']['items'][number];
+type SpendingLookup = Pick<ResourceLookup, 'usageRecords' | 'budgetsOf'>;
+
+const bySpending = (one: Spender, other: Spender): number =>
+  other.cost - one.cost || other.calls - one.calls || (one.owner < other.owner ? -1 : 1);
+
+const spenderOf = (owner: string, sums: UsageCounters): Spender => ({
+  owner,
+  calls: sums.calls,
+  input_tokens: sums.inputTokens,
+  output_tokens: sums.outputTokens,
+  cost: Number(sums.cost),
+});
+
+/**
+ * The spending of each owner in this month in UTC, and the budgets that have nothing left. Budgets
+ * of owners without a call in this month or the one before are not among them: nobody uses them.
+ */
+export function spendingOf(lookup: SpendingLookup, nowMs: number): Spending {
+  const month = new Date(nowMs).toISOString().slice(0, 'YYYY-MM'.length);
+  const owners = new Set<string>();
+  const spenders: Spender[] = [];
+  for (const { spec, status } of lookup.usageRecords()) {
+    if (spec.owner === undefined) continue;
+    owners.add(spec.owner);
+    if (spec.month === month && status?.totals !== undefined)
+      spenders.push(spenderOf(spec.owner, status.totals));
+  }
+  const exhausted = (owner: string, scope: OwnBudget['quota']['scope']) =>
+    lookup
+      .budgetsOf(owner, nowMs)
+      .filter(({ quota, use }) => quota.scope === scope && isExhausted(use))
+      .map((budget) => ({ owner: scope === 'Owner' ? owner : null, ...presentBudget(budget) }));
+  const budgets = [
+    // The budgets of the namespace hold for every owner.
+    ...exhausted('', 'Namespace'),
+    ...[...owners].sort().flatMap((owner) => exhausted(owner, 'Owner')),
+  ];
+  return {
+    spending: { total: spenders.length, items: spenders.sort(bySpending).slice(0, maxItems) },
+    exhausted_budgets: { total: budgets.length, items: budgets.slice(0, maxItems) },
+  };
+}
