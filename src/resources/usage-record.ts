@@ -154,8 +154,8 @@ export const usageRecordSpecSchema = z
   );
 
 /**
- * The lists of sums are atomic: with a list map, the API server would store the fields of each entry
- * once more in `managedFields`, and a full record would exceed the size of an object.
+ * The lists of sums are atomic: with a list map, the API server would store the fields of each
+ * entry once more in `managedFields`, and a full record would exceed the size of an object.
  */
 export const usageRecordStatusSchema = z
   .object({

@@ -7,8 +7,8 @@ import { ClientPace } from '@conversation-operator/http/limits/slow-clients';
 
 export interface TransferLimits {
   /**
-   * Maximum time without a byte from the other server or to the sandbox. `ClientPace` has the same period,
-   * in which it requires a minimum rate while the transfer waits for the sandbox.
+   * Maximum time without a byte from the other server or to the sandbox. `ClientPace` has the same
+   * period, in which it requires a minimum rate while the transfer waits for the sandbox.
    */
   readonly idleMs: number;
   readonly totalMs: number;

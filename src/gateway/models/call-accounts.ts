@@ -49,7 +49,7 @@ export interface OpenAccount {
   settle(outcome: CallOutcome): void;
 }
 
-/** What the relay needs to know about money. */
+/** The accounts of calls, as the relay sees them. */
 export interface CallAccounts {
   /** Whether a budget in money holds for the conversation. */
   isInMoney(conversation: CachedConversation): boolean;

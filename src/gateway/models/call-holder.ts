@@ -15,7 +15,7 @@ import { credentialsIn, type CredentialPlace } from './forwarded-headers.ts';
 export interface CallHolder {
   readonly sandbox: Sandbox;
   readonly conversation: CachedConversation;
-  /** Of the conversation, which another one than that of its sandbox may be. */
+  /** Template of the conversation. Its sandbox may have another one. */
   readonly template: SandboxTemplate;
   readonly places: readonly CredentialPlace[];
 }

@@ -55,8 +55,8 @@ interface Destination {
 }
 
 /**
- * The relay for models: `/models/{sandbox}/{conversation id}/{path of the model's API}`. Agents send
- * the token of their conversation instead of a key. The relay adds the key of the template's
+ * The relay for models: `/models/{sandbox}/{conversation id}/{path of the model's API}`. Agents
+ * send the token of their conversation instead of a key. The relay adds the key of the template's
  * credential, so that no sandbox has it, and counts what the call costs.
  */
 export class ModelsHandler implements CallbackHandler {
@@ -125,7 +125,7 @@ export class ModelsHandler implements CallbackHandler {
     }
   }
 
-  /** What the agent asks; undefined for a path that the template passes on without counting. */
+  /** The operation that the agent asks for; undefined for a path that the template passes on without counting. */
   #operationOf(
     { request }: CallbackRequest,
     { conversation, template }: CallHolder,

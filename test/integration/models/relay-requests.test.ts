@@ -240,7 +240,7 @@ describe('bytes that are hardly HTTP', () => {
     const one = head('chat/completions', `Content-Length: ${body.length}\r\n`) + body;
     const { answers } = await sendRaw(port(), one.repeat(10), { answers: 10 });
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
-    expect(scene.provider.mostUnderWay).toBe(1);
+    expect(scene.provider.peakUnderWay).toBe(1);
     expect(await scene.spentInAll()).toBe(scene.provider.chargedNanos);
   });
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 
-/** What an agent knows of the relay. */
+/** The facts about the relay that an agent has. */
 export interface Access {
   readonly baseUrl: string;
   readonly token: string;

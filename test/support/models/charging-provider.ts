@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** What a provider does with a call. The default is a whole answer with its usage. */
+/** The way in which a provider treats a call. The default is a whole answer with its usage. */
 export interface Behaviour {
   /** Tokens that the model reads and writes; default 10 and as many as the request allows. */
   readonly inputTokens?: number;
@@ -222,7 +222,7 @@ export class ChargingProvider implements AsyncDisposable {
   chargedNanos = 0;
   /** Calls that are being answered, and the most of them at once. */
   underWay = 0;
-  mostUnderWay = 0;
+  peakUnderWay = 0;
   readonly #server: Server;
   readonly #prices: Prices;
 
@@ -247,7 +247,7 @@ export class ChargingProvider implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** What tokens cost here, in 1e-9 USD. */
+  /** Cost of the tokens here, in 1e-9 USD. */
   nanosOf({ input, cached, output }: Tokens): number {
     const {
       inputPerMillion,
@@ -297,7 +297,7 @@ export class ChargingProvider implements AsyncDisposable {
     };
     this.calls.push(call);
     this.underWay += 1;
-    this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay);
+    this.peakUnderWay = Math.max(this.peakUnderWay, this.underWay);
     response.once('close', () => {
       if (!response.writableFinished) this.left.push(call);
     });

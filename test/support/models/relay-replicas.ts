@@ -31,7 +31,7 @@ interface Replica {
 export interface ReplicasOptions {
   readonly replicas: number;
   readonly providerUrl: string;
-  /** Of the model `m`, in USD per million tokens. */
+  /** Price of the model `m`, in USD per million tokens. */
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
   /** Budget of each owner in USD. */
