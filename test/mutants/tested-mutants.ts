@@ -7,6 +7,7 @@ import { handoverMutants } from './handover-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
+import { relayMutants } from './relay-mutants.ts';
 import { shareMutants } from './share-mutants.ts';
 import { signInMutants } from './sign-in-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
@@ -22,6 +23,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   nodeMutants,
   ownerMutants,
   pageMutants,
+  relayMutants,
   shareMutants,
   signInMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

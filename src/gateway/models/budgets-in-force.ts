@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Budget } from '../../budget/ledger.ts';
 import { amountOf } from '../../budget/money.ts';
-import { accountKey, isTimeZone, type Periods } from '../../budget/period.ts';
+import { accountKey, type Period, type Periods } from '../../budget/period.ts';
 import type { BudgetUnit } from '../../budget/record-store.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
@@ -26,6 +26,19 @@ export interface BudgetsInForceOptions {
   readonly clock: Pick<Clock, 'now'>;
 }
 
+/** In UTC where this machine does not know the zone. */
+function periodOf(
+  { period, timeZone }: NonNullable<ConversationQuota['spec']['budget']>,
+  periods: Periods,
+  atMs: number,
+): Period {
+  try {
+    return periods.around(period, timeZone, atMs);
+  } catch {
+    return periods.around(period, 'UTC', atMs);
+  }
+}
+
 /** The budgets that hold for a conversation at present: those of quotas, and its own. */
 export function budgetsInForce(
   { metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>,
@@ -35,8 +48,7 @@ export function budgetsInForce(
     const { budget, scope } = quota.spec;
     if (budget === undefined) return [];
     const unit: BudgetUnit = budget.currency;
-    const zone = isTimeZone(budget.timeZone) ? budget.timeZone : 'UTC';
-    const period = periods.around(budget.period, zone, clock.now());
+    const period = periodOf(budget, periods, clock.now());
     const month = period.firstDay.slice(0, 7);
     return [
       {

@@ -65,6 +65,7 @@ export class ModelsHandler implements CallbackHandler {
   readonly #holders: CallHolders;
   readonly #relay: ModelRelay;
   readonly #calls: Shares;
+  readonly #turns: Shares;
   readonly #bodies: Shares;
 
   constructor(options: ModelsHandlerOptions) {
@@ -74,6 +75,7 @@ export class ModelsHandler implements CallbackHandler {
     const limits = { ...defaults, ...options.limits };
     this.#relay = new ModelRelay({ providers, limits, clock, logger, metrics });
     this.#calls = newPool('modelCalls', clock);
+    this.#turns = newPool('modelTurns', clock);
     this.#bodies = newPool('modelBodies', clock);
   }
 
@@ -110,6 +112,7 @@ export class ModelsHandler implements CallbackHandler {
     const share = { owner, sandbox: sandbox.metadata.uid };
     const leave = await this.#calls.wait(share, { signal: call.signal });
     try {
+      setImmediate(await this.#turns.wait(share, { signal: call.signal }));
       const operation = this.#operationOf(call, holder, rest);
       const destination = await this.#destinationOf(call, holder, rest);
       const bytes = bodyBytesOf(call.request, maxBodyBytes);

@@ -39,7 +39,7 @@ interface StoredUsage extends StoredRecord {
 
 /** The usage that a record still has to get. */
 interface Pending {
-  deltas: readonly UsageDelta[];
+  deltas: UsageDelta[];
   /** Number of this replica's last attempt to write usage. */
   sequence: number;
   /** How many of the first deltas each attempt has carried whose outcome is unknown. */
@@ -66,13 +66,13 @@ export class UsageStore implements RecordStore<StoredUsage> {
 
   /** Adds the usage to the next write of the record. The caller asks the ledger for that write. */
   add(key: RecordKey, delta: UsageDelta): void {
-    const pending = this.#pending.get(idOf(key)) ?? {
+    const pending: Pending = this.#pending.get(idOf(key)) ?? {
       deltas: [],
       sequence: 0,
       attempts: new Map(),
     };
     this.#pending.set(idOf(key), pending);
-    pending.deltas = [...pending.deltas, delta];
+    pending.deltas.push(delta);
   }
 
   async read(key: RecordKey) {
