@@ -1,5 +1,5 @@
 import { AmountError, amountOf, maxAmount, parseAmount, sumOf } from '../budget/money.ts';
-import { accountKey, isTimeZone, type Periods } from '../budget/period.ts';
+import { accountKey, isTimeZone, type Period, type Periods } from '../budget/period.ts';
 import type { Budget } from '../budget/ledger.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
 import {
@@ -63,6 +63,16 @@ export interface BudgetAccount extends Budget {
   readonly endsAtMs: number;
 }
 
+/** Each call of a model needs it, and to ask for the zone first would take most of its time. */
+function periodOf({ period, timeZone }: QuotaBudget, atMs: number, periods: Periods): Period {
+  try {
+    return periods.around(period, timeZone, atMs);
+  } catch (error) {
+    if (error instanceof RangeError) return periods.around(period, 'UTC', atMs);
+    throw error;
+  }
+}
+
 /**
  * The account of a budget at an instant. A period that begins in one month and ends in another one
  * has its account in the record of the month in which it begins. Where the zone is unknown, UTC
@@ -77,9 +87,8 @@ export function accountOf(
   }: { readonly namespace: string; readonly owner: string; readonly nowMs: number },
   periods: Periods,
 ): BudgetAccount {
-  const { quotaName, scope, amount, currency: unit, period: kind, timeZone } = quota;
-  const zone = hasKnownZone(quota) ? timeZone : 'UTC';
-  const period = periods.around(kind, zone, nowMs);
+  const { quotaName, scope, amount, currency: unit } = quota;
+  const period = periodOf(quota, nowMs, periods);
   const month = period.firstDay.slice(0, 'YYYY-MM'.length);
   const subject: UsageSubject = scope === 'Namespace' ? { month } : { owner, month };
   return {

@@ -25,3 +25,6 @@ const accesses = {
   bob: access(100, 'bob'),
 };
 process.stdout.write(`${JSON.stringify(accesses)}\n`);
+
+// Only a process that ends by itself writes the profile of --cpu-prof.
+process.once('SIGTERM', () => process.exit());

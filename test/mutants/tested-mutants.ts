@@ -10,6 +10,7 @@ import { modelMutants } from './model-mutants.ts';
 import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
+import { relayMutants } from './relay-mutants.ts';
 import { shareMutants } from './share-mutants.ts';
 import { signInMutants } from './sign-in-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
@@ -28,6 +29,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   nodeMutants,
   ownerMutants,
   pageMutants,
+  relayMutants,
   shareMutants,
   signInMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

@@ -62,6 +62,7 @@ export function requestHeadersOf(headers: IncomingHttpHeaders): Headers {
 const passed: ReadonlySet<string> = new Set([
   'cache-control',
   'content-encoding',
+  'content-length',
   'content-type',
   'request-id',
   'retry-after',

@@ -95,9 +95,11 @@ export class ModelRelay {
       throw new CallRefused('upstream', 'The provider of the model answers with a web page.');
     }
     const reader = counted && new AnswerReader(counted.api, type);
+    const isStream = /^\s*text\/event-stream\b/i.test(type);
     try {
       response.writeHead(answer.status, answerHeadersOf(answer.headers, key));
-      response.flushHeaders();
+      // The events of a stream may follow much later; all else comes with its first bytes.
+      if (isStream) response.flushHeaders();
       await transfer.send(response, answer.body, (chunk) => reader?.push(chunk));
     } catch (error) {
       const isReadable = answer.headers['content-encoding'] === undefined;
@@ -149,10 +151,15 @@ async function sendError(
     body.destroy();
     throw new CallRefused('upstream', `The provider of the model answers with status ${status}.`);
   }
-  response.writeHead(status, answerHeadersOf(headers, key));
-  response.end(
-    key !== undefined && bytes.includes(key) ? withoutSecrets(bytes.toString(), [key]) : bytes,
-  );
+  const sent =
+    key !== undefined && bytes.includes(key)
+      ? Buffer.from(withoutSecrets(bytes.toString(), [key]))
+      : bytes;
+  response.writeHead(status, {
+    ...answerHeadersOf(headers, key),
+    'content-length': String(sent.length),
+  });
+  response.end(sent);
 }
 
 /** The whole body; undefined if it is too long or breaks off. */

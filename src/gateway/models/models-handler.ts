@@ -24,7 +24,7 @@ import {
 } from '../callback-server/callback-server.ts';
 import type { TransferLimits } from '../callback-server/transfer.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { newPool } from '../limits/pools.ts';
+import { newPool, sizeOf } from '../limits/pools.ts';
 import type { CallAccounts } from './call-accounts.ts';
 import { CallHolders, type CallHolder, type CallHoldersOptions } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
@@ -46,6 +46,9 @@ const defaults: TransferLimits = { idleMs: 600_000, totalMs: 3_600_000 };
 /** Maximum bytes of a request: contexts of a million tokens, with images. */
 const maxBodyBytes = 32 * 1024 * 1024;
 
+/** Bytes of a body that are read in less than 2 ms. */
+const bytesPerTurn = 256 * 1024;
+
 /** Where a call of an agent goes. */
 interface Destination {
   readonly holder: CallHolder;
@@ -65,6 +68,7 @@ export class ModelsHandler implements CallbackHandler {
   readonly #holders: CallHolders;
   readonly #relay: ModelRelay;
   readonly #calls: Shares;
+  readonly #turns: Shares;
   readonly #bodies: Shares;
 
   constructor(options: ModelsHandlerOptions) {
@@ -74,6 +78,7 @@ export class ModelsHandler implements CallbackHandler {
     const limits = { ...defaults, ...options.limits };
     this.#relay = new ModelRelay({ providers, limits, clock, logger, metrics });
     this.#calls = newPool('modelCalls', clock);
+    this.#turns = newPool('modelTurns', clock);
     this.#bodies = newPool('modelBodies', clock);
   }
 
@@ -189,6 +194,7 @@ export class ModelsHandler implements CallbackHandler {
   ): Promise<void> {
     const { accounts } = this.#options;
     const body = await readBody(call.request, maxBodyBytes);
+    await this.#takeTurn(holder, body.length, call.signal);
     const { call: asked, text } = readCall(operation, body);
     checkModel(asked, holder);
     const { host } = destination.url;
@@ -214,11 +220,18 @@ export class ModelsHandler implements CallbackHandler {
     }
   }
 
-  async #pass(call: CallbackRequest, { holder: _holder, ...destination }: Destination) {
+  /** Resolves in a turn of the event loop in which the owner may use the processor for a body. */
+  async #takeTurn({ sandbox }: CallHolder, bytes: number, signal: AbortSignal): Promise<void> {
+    const units = Math.min(1 + Math.floor(bytes / bytesPerTurn), sizeOf('modelTurns').perOwner);
+    setImmediate(await this.#turns.wait({ owner: sandbox.spec.owner }, { units, signal }));
+  }
+
+  async #pass(call: CallbackRequest, { holder, ...destination }: Destination) {
     const { method } = call.request;
     if (method !== 'GET' && method !== 'POST')
       throw new CallRefused('not-found', `The relay for models does not relay ${method ?? ''}.`);
     const body = method === 'GET' ? undefined : await readBody(call.request, maxBodyBytes);
+    await this.#takeTurn(holder, 0, call.signal);
     await this.#relay.relay({ call, ...destination, body });
   }
 }

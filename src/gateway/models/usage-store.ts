@@ -42,9 +42,11 @@ interface StoredUsage extends StoredRecord {
 
 /** The usage that a record still has to get. */
 interface Pending {
-  deltas: readonly UsageDelta[];
+  deltas: UsageDelta[];
   /** Number of this replica's last attempt to write usage. */
   sequence: number;
+  /** Number of deltas beyond which those of one conversation, model and day are merged. */
+  mergeAt: number;
   /** How many of the first deltas each attempt has carried whose outcome is unknown. */
   readonly attempts: Map<number, number>;
 }
@@ -54,6 +56,8 @@ type Sums = Pick<UsageRecordStatus, 'totals' | 'rows' | 'conversations'>;
 
 /** Maximum time of one call to the API server. A call of a model may wait for it. */
 const deadlineMs = 5_000;
+/** Deltas that wait for a write without being merged, which takes time. */
+const maxUnmerged = 1_000;
 /** Replicas whose last write a record remembers; the limit of the schema is 200. */
 const maxWriters = 100;
 
@@ -72,17 +76,15 @@ export class UsageStore implements RecordStore<StoredUsage> {
 
   /** Adds the usage to the next write of the record. The caller asks the ledger for that write. */
   add(key: RecordKey, delta: UsageDelta): void {
-    const pending = this.#pending.get(idOf(key)) ?? {
+    const pending: Pending = this.#pending.get(idOf(key)) ?? {
       deltas: [],
       sequence: 0,
       attempts: new Map(),
+      mergeAt: maxUnmerged,
     };
     this.#pending.set(idOf(key), pending);
-    const inDoubt = Math.max(0, ...pending.attempts.values());
-    pending.deltas = [
-      ...pending.deltas.slice(0, inDoubt),
-      ...mergedDeltas([...pending.deltas.slice(inDoubt), delta]),
-    ];
+    pending.deltas.push(delta);
+    if (pending.deltas.length > pending.mergeAt) merge(pending);
   }
 
   async read(key: RecordKey) {
@@ -184,6 +186,14 @@ export const recordKeyOf = (namespace: string, subject: UsageSubject): RecordKey
   name: usageRecordNameOf(subject),
   spec: usageRecordSpecOf(subject),
 });
+
+/** Merges the deltas that no attempt has carried, so that a long outage takes little memory. */
+function merge(pending: Pending): void {
+  const inDoubt = Math.max(0, ...pending.attempts.values());
+  const merged = mergedDeltas(pending.deltas.slice(inDoubt));
+  pending.deltas = [...pending.deltas.slice(0, inDoubt), ...merged];
+  pending.mergeAt = Math.max(maxUnmerged, 2 * pending.deltas.length);
+}
 
 const idOf = ({ namespace, name }: RecordKey): string => `${namespace}/${name}`;
 

@@ -71,7 +71,7 @@ const usages: readonly object[] = [
     cachedContentTokenCount: 5,
   },
 ];
-/** The text before the connection breaks, and whether another event can follow. */
+/** Bytes before the connection breaks, and whether another event can follow them. */
 const breaks: readonly (readonly [text: string, isTold: boolean])[] = [
   ['data: {"a":1}\n\n', true],
   ['', true],

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 
-/** The facts about the relay that an agent has. */
+/** Address and token of a conversation at the relay. */
 export interface Access {
   readonly baseUrl: string;
   readonly token: string;
