@@ -6,7 +6,7 @@ import { budgetCurrencies, decimalText } from './usage-counters.ts';
 export const approvalKinds = ['execute', 'edit', 'other', 'budget'] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];
 
-/** Who may approve a raise of a budget: also the owner, or an admin alone. */
+/** People who may approve a raise of a budget: also the owner, or an admin alone. */
 export const raiseDeciders = ['Owner', 'Admin'] as const;
 
 export const optionKinds = ['allow_once', 'allow_always', 'reject_once', 'reject_always'] as const;

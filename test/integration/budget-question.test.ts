@@ -2,13 +2,13 @@ import { marker, ModelServer, finish, tool } from '../support/model-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
-import { leastOutputTokens } from '../../src/models/worst-case.ts';
+import { leastOutputTokens as minOutputTokens } from '../../src/models/worst-case.ts';
 import type { ApprovalRecord } from '../../src/gateway/presenters/approval.ts';
 
 /** A dollar for a thousand tokens of answers: a completion of the model costs $0.002. */
 const usdPerToken = 0.001;
 /** Enough for one call; what the call leaves is less than the least that a call needs. */
-const amount = leastOutputTokens * usdPerToken + 0.001;
+const amount = minOutputTokens * usdPerToken + 0.001;
 
 let model: ModelServer;
 let up: Installation;

@@ -22,7 +22,7 @@ export interface BudgetExhaustionsOptions {
 export interface RefusedCall {
   readonly conversation: CachedConversation;
   readonly exhausted: Exhausted<BudgetInForce>;
-  /** What the agent reads, for the Event. */
+  /** Text that the agent reads, for the Event. */
   readonly message: string;
 }
 
@@ -105,7 +105,7 @@ export class BudgetExhaustions {
         )
           return false;
         const { resourceVersion } = stored.metadata;
-        // A merge patch keeps the fields of the earlier one, so those that the new one lacks are null.
+        // A merge patch keeps the other fields, so null removes those that the new budget lacks.
         const patch = { quota: null, resetTime: null, ...next };
         await client.mergePatch(
           conversations,

@@ -22,7 +22,7 @@ import { Interruption, type InterruptedRun } from '../execution/interruption.ts'
 import { messageOf, nextInterruption } from '../execution/run-resume.ts';
 import { withAnswerDelivered } from '../approvals/decide.ts';
 
-/** What is known about the budgets of a conversation. */
+/** The known facts about the budgets of a conversation. */
 export interface BudgetFacts {
   readonly conversation: Pick<CachedConversation, 'metadata' | 'spec'>;
   /** All quotas of the namespace. */
