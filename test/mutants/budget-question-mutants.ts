@@ -4,7 +4,6 @@ const decisions = 'src/controllers/conversation/budget/decide.ts';
 const questions = 'src/controllers/conversation/budget/budget-questions.ts';
 const exhaustions = 'src/gateway/models/budget-exhaustions.ts';
 const decisionsTest = 'test/unit/controllers/conversation/budget/decide.test.ts';
-const questionsTest = 'test/unit/controllers/conversation/budget/budget-questions.test.ts';
 const exhaustionsTest = 'test/unit/gateway/models/budget-exhaustions.test.ts';
 const world = {
   test: 'test/simulation/budget/budget-questions.test.ts',
@@ -17,8 +16,8 @@ export const budgetQuestionMutants: Readonly<Record<string, TestedMutant>> = {
     file: decisions,
     from: "if (raises.some(({ id }) => id === raise.id)) return { kind: 'done' };",
     to: '',
-    test: questionsTest,
-    name: 'counts the raise once where the answer',
+    test: decisionsTest,
+    name: 'counts a repeated raise once',
   },
   'an owner raises more than maxRaise': {
     file: decisions,
@@ -52,7 +51,8 @@ export const budgetQuestionMutants: Readonly<Record<string, TestedMutant>> = {
     to: '',
   },
   'a sandbox resumes for a question that nobody has answered': {
-    ...world,
+    test: 'test/unit/quota/classify.budget.test.ts',
+    name: 'stays paused while the question is open',
     file: 'src/quota/idleness.ts',
     from: "status?.executionStatus === 'paused' && status.budgetExhaustion === undefined &&",
     to: "status?.executionStatus === 'paused' &&",

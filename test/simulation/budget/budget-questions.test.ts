@@ -53,6 +53,8 @@ class World {
   readonly #random: Random;
   readonly #operators: readonly ConversationScene[];
   readonly #periods = new Periods();
+  /** Sentences about forbidden calls, which an operator would take for failures. */
+  readonly #violations: string[] = [];
   #isFaulty = true;
 
   constructor(seed: number) {
@@ -172,7 +174,7 @@ class World {
       lastResult: () => Promise.resolve(undefined),
       run: async (_endpoint: unknown, id: string) => {
         const asked = pendingApproval(await this.stored(id));
-        expect([id, asked?.kind]).toEqual([id, undefined]);
+        if (asked !== undefined) this.#violations.push(`${id} runs while ${asked.id} is open`);
         this.#set(id, 'running');
       },
     } as unknown as AgentClient;
@@ -190,7 +192,7 @@ class World {
     const { spec, status } = await this.stored(sandbox.replace('sbx-', ''));
     const id = status?.approval?.id ?? status?.closedApprovals?.at(-1)?.id ?? '';
     const answered = spec.approvals?.find((answer) => answer.id === id);
-    expect(answered).toMatchObject({ decision: 'approve' });
+    if (answered?.decision !== 'approve') this.#violations.push(`${sandbox} resumes for ${id}`);
   }
 
   async #account() {
@@ -299,6 +301,8 @@ class World {
       });
     } else if (slot.state === 'waiting' || slot.state === 'resumable') {
       const resumed = slot.state === 'resumable';
+      if (resumed && pendingApproval(conversation) !== undefined)
+        this.#violations.push(`${name} is admitted while its question is open`);
       const { status = {} } = decidedSandbox(
         { kind: 'admit', slot, resumed },
         undefined,
@@ -356,6 +360,7 @@ class World {
 
   /** Each raise was approved, counts once, and those of the owner keep to their maximum. */
   async #check(): Promise<void> {
+    expect(this.#violations).toEqual([]);
     const { account } = await this.#account();
     const raises = account.raises ?? [];
     const sum = (some: typeof raises) =>
