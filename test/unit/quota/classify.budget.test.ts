@@ -56,7 +56,10 @@ const slotOf = (
               activeSinceTime: since,
               agentEpoch: 1,
             }
-          : { conditions: [condition('Admitted', 'False', reason)], agentEpoch: 1 },
+          : {
+              conditions: [{ ...condition('Admitted', 'False', reason), observedGeneration: 1 }],
+              agentEpoch: 1,
+            },
     }),
     conversations: [status, ...others].map((each, index) =>
       aConversation({ name: `${index}`, status: each }),
