@@ -405,7 +405,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a question that was withdrawn meanwhile counts as answered': {
     file: 'src/gateway/approvals/approvals.ts',
-    from: 'return hasAnswer(after, id, body) ? delivered : recorded;',
+    from: 'return hasAnswer(after, id, body) && budgetEffect === undefined ? delivered : recorded;',
     to: 'return delivered;',
     test: 'test/integration/gateway/approvals.test.ts',
     name: 'are not delivered where the agent withdraws its question',

@@ -129,7 +129,7 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an answer to a withdrawn question is delivered': {
     file: routes,
-    from: 'return hasAnswer(after, id, body) ? delivered : recorded;',
+    from: 'return hasAnswer(after, id, body) && budgetEffect === undefined ? delivered : recorded;',
     to: 'return delivered;',
     test: routesTest,
     name: 'are not delivered where the agent withdraws its question meanwhile',

@@ -1,6 +1,7 @@
 import { agentMutants } from './agent-mutants.ts';
 import { approvalMutants } from './approval-mutants.ts';
 import { archiveMutants } from './archive-mutants.ts';
+import { budgetQuestionMutants } from './budget-question-mutants.ts';
 import { budgetMutants } from './budget-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
@@ -21,6 +22,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   approvalMutants,
   archiveMutants,
   budgetMutants,
+  budgetQuestionMutants,
   gatewayMutants,
   gitMutants,
   handoverMutants,

@@ -27,6 +27,7 @@ import {
   withBudgetQuestionWithdrawn,
   withBudgetRaised,
   withBudgetRejected,
+  withBudgetRoom,
   withRaise,
   type BudgetFacts,
 } from './decide.ts';
@@ -77,7 +78,7 @@ export class BudgetQuestions {
     const answer = question?.answer;
     if (question !== undefined && answer !== undefined)
       await this.#apply(scope, { question, answer, exhaustion });
-    else if (hasRoom(exhaustion, this.#facts(scope, exhaustion)))
+    else if (question !== undefined && hasRoom(exhaustion, this.#facts(scope, exhaustion)))
       scope.status = withBudgetQuestionWithdrawn(scope.status, isoTime(clock));
   }
 
@@ -97,7 +98,10 @@ export class BudgetQuestions {
       const now = isoTime(clock);
       const { agentEpoch = 0 } = status;
       const facts = this.#facts(scope, exhaustion);
-      if (hasRoom(exhaustion, facts)) return againAfterMs;
+      if (hasRoom(exhaustion, facts)) {
+        scope.status = withBudgetRoom(status, now);
+        return againAfterMs;
+      }
       const offered = raiseOf(exhaustion, facts);
       const question = questionOf(
         exhaustion,

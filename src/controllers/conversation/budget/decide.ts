@@ -169,14 +169,21 @@ export function withBudgetQuestion(
   question: Approval,
   now: string,
 ): ConversationStatus {
-  const asked = { ...status, approval: question };
+  return interruptedByBudget({ ...status, approval: question }, now);
+}
+
+/** The budget has room again before anybody was asked: the run that it has stopped continues. */
+export const withBudgetRoom = (status: ConversationStatus, now: string): ConversationStatus =>
+  interruptedByBudget(withoutExhaustion(status), now);
+
+function interruptedByBudget(status: ConversationStatus, now: string): ConversationStatus {
   const { interruption } = status;
   // A run that its owner has paused continues on request only, also when the period is over.
   const isPausedByUser =
     interruption?.reason === Interruption.user && interruption.lastResumeTime === undefined;
   return isPausedByUser
-    ? asked
-    : withInterruption(asked, nextInterruption(interruption, Interruption.budget, now));
+    ? status
+    : withInterruption(status, nextInterruption(interruption, Interruption.budget, now));
 }
 
 function withoutExhaustion({
