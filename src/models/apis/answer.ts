@@ -49,8 +49,8 @@ export class AnswerReader {
   }
 
   /**
-   * Whether the answer is nothing but an error so far, for which no provider charges. An error after
-   * a part of the answer may be charged, like one whose end is missing.
+   * Whether the answer is nothing but an error so far, for which no provider charges. An error
+   * after a part of the answer may be charged, like one whose end is missing.
    */
   get isOnlyError(): boolean {
     if (!this.#hasError || this.#hasContent || this.#bytes > maxPieceBytes) return false;
