@@ -295,14 +295,14 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is in the audit',
   },
   'a push keeps its place by one byte at a time': {
-    file: 'src/gateway/git/git-relay.ts',
+    file: 'src/gateway/callback-server/transfer.ts',
     from: 'await pace.during(() => pieces.next())',
     to: 'await pieces.next()',
     test: 'test/unit/gateway/git/git-handler.test.ts',
     name: 'must not arrive byte by byte',
   },
   'a clone keeps its place by one byte at a time': {
-    file: 'src/gateway/git/git-relay.ts',
+    file: 'src/gateway/callback-server/transfer.ts',
     from: "await pace.during(() => once(response, 'drain', { signal }))",
     to: "await once(response, 'drain', { signal })",
     test: 'test/unit/gateway/git/git-relay.test.ts',
@@ -565,14 +565,14 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a transfer of git that is over ends at its maximum duration': {
     ...leftBehind,
-    file: 'src/gateway/git/git-relay.ts',
+    file: 'src/gateway/callback-server/transfer.ts',
     from: 'this.#total.cancel();',
     to: '',
     name: 'a transfer of git leaves nothing behind that has ended well',
   },
   'a transfer of git that is over keeps its idle timer': {
     ...leftBehind,
-    file: 'src/gateway/git/git-relay.ts',
+    file: 'src/gateway/callback-server/transfer.ts',
     from: 'this.#idle.stop();',
     to: '',
     name: 'a transfer of git leaves nothing behind that has ended well',
