@@ -10,7 +10,7 @@ import { call, keptAlive } from './model-calls.ts';
 /**
  * The cost of the relay for models, beside calls of the same provider without it in the same run:
  * time to the first byte, throughput and processor of 50 streams, memory, and the calls of an owner
- * beside the flood of another one. Provider, relay, flood and this client are processes.
+ * beside the flood of another one. Provider, relay, flood and this client are separate processes.
  */
 const rounds = Number(process.env['ROUNDS'] ?? 3);
 const callsPerRound = 400;

@@ -76,7 +76,7 @@ export const relayMutants: Readonly<Record<string, TestedMutant>> = {
   'a request that was never sent is charged': {
     file: 'src/gateway/models/providers.ts',
     ...providers,
-    from: 'cause instanceof ProxyError || !isSent',
+    from: 'cause instanceof ProxyError || !progress.isSent',
     to: 'cause instanceof ProxyError',
     name: 'costs nothing with a certificate that nobody trusts',
   },

@@ -159,7 +159,7 @@ const pools = {
   },
   /**
    * Calls of models that begin in one turn of the event loop; a large one counts as several. The
-   * relay's own work for all the ready calls of one owner must not come before that of another owner.
+   * work of the relay for all ready calls of one owner must not come before that of another one.
    */
   modelTurns: { what: 'calls of models', total: 32, perOwner: 4, queue: queue(60_000, 2000, 500) },
   /** Bytes of calls of models, each of which is in memory until the provider has answered. */

@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 /**
  * Headers of an agent's request that the provider gets: those that describe the body, and those
- * that the clients of the seven agents are known to send. All others stay here. Servers on the way obey
- * many of them: with some they call another path (`x-original-url`, `x-http-method-override`), with
- * some they send the key to another host (`x-portkey-custom-host`), and with some they bill more
- * than the body asks for (`x-vertex-ai-llm-shared-request-type`) or another account
- * (`openai-organization`, `x-goog-user-project`).
+ * that the clients of the seven agents are known to send. All others stay here. Servers on the way
+ * obey many of them: with some they call another path (`x-original-url`,
+ * `x-http-method-override`), with some they send the key to another host
+ * (`x-portkey-custom-host`), and with some they bill more than the body asks for
+ * (`x-vertex-ai-llm-shared-request-type`) or another account (`x-goog-user-project`).
  */
 const forwarded: ReadonlySet<string> = new Set([
   'accept',

@@ -47,12 +47,12 @@ export class Providers {
 
   /** Resolves when the headers have arrived, whatever the status. Throws `ProviderError`. */
   async send({ method, url, headers, body, signal }: ProviderRequest): Promise<ProviderAnswer> {
-    let isSent = false;
+    const progress = { isSent: false };
     const dispatcher = this.#dispatcher.compose(
       (dispatch) => (options, handler) =>
         dispatch(
           options,
-          noticing(handler, () => (isSent = true)),
+          noticing(handler, () => (progress.isSent = true)),
         ),
     );
     try {
@@ -68,7 +68,7 @@ export class Providers {
       response.body.on('error', () => undefined);
       return { status: response.statusCode, headers: response.headers, body: response.body };
     } catch (cause) {
-      if (cause instanceof ProxyError || !isSent)
+      if (cause instanceof ProxyError || !progress.isSent)
         throw new ProviderError('The provider of the model can not be reached.', false, { cause });
       const message = 'The provider of the model has closed the connection without an answer.';
       throw new ProviderError(message, true, { cause });

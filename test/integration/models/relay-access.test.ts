@@ -1,7 +1,6 @@
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { modelRelayAccessOf } from '../../../src/agent/model-relay.ts';
 import { startStatuses } from '../../../src/resources/conversation-status.ts';
-import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { keySeedOf } from '../../../src/resources/sandbox.ts';
 import { noon } from '../../support/builders.ts';
 import { apiNames, askModel, refusalIn, type Access } from '../../support/models/agent-call.ts';
@@ -29,7 +28,7 @@ const change = (spec: object, status: object = {}, metadata: object = {}): void 
     metadata: { ...alice.conversation.metadata, ...metadata },
     spec: { ...alice.conversation.spec, ...spec },
     status: { ...alice.conversation.status, ...status },
-  } as CachedConversation);
+  });
 const renamed = (access: Settled, part: string, to: string): Access => ({
   baseUrl: access.baseUrl.replace(part, to),
   token: access.token,
@@ -44,7 +43,7 @@ const refusals: readonly [what: string, status: number, access: () => Access | P
       401,
       () => {
         const other = { metadata: { ...alice.conversation.metadata, name: 'f'.repeat(32) } };
-        scene.conversations.set({ ...alice.conversation, ...other } as CachedConversation);
+        scene.conversations.set({ ...alice.conversation, ...other });
         return mixed(alice, modelRelayAccessOf({ ...alice, conversation: other }, scene));
       },
     ],

@@ -63,7 +63,7 @@ async function rawProvider(bytes: string, ends = true): Promise<Server & AsyncDi
 const urlOf = (server: Server): string =>
   `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-/** Faults of a provider, how the agent learns of it, and whether it may be charged. */
+/** Faults of a provider, the answer that the agent gets, and whether the call may be charged. */
 const faults: readonly (readonly [
   what: string,
   behaviour: Behaviour,
@@ -223,7 +223,7 @@ it.each<[string, string]>([
     'another protocol',
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
   ],
-  ['an interim answer alone', 'HTTP/1.1 103 Later\r\n\r\n'],
+  ['an interim answer alone', 'HTTP/1.1 103 Early\r\n\r\n'],
 ])('a provider that answers with %s may have charged', async (_what, bytes) => {
   await using provider = await rawProvider(bytes);
   scene.template(agentOf(urlOf(provider)));

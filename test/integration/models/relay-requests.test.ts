@@ -188,7 +188,9 @@ describe('bytes that are hardly HTTP', () => {
     ['chunks', `Transfer-Encoding: chunked\r\n|${hex}\r\n${body}\r\n0\r\n\r\n`, [200]],
     [
       'chunks of one byte',
-      `Transfer-Encoding: chunked\r\n|${[...body].map((each) => `1\r\n${each}\r\n`).join('')}0\r\n\r\n`,
+      `Transfer-Encoding: chunked\r\n|${Array.from(body)
+        .map((each) => `1\r\n${each}\r\n`)
+        .join('')}0\r\n\r\n`,
       [200],
     ],
     [
@@ -214,7 +216,7 @@ describe('bytes that are hardly HTTP', () => {
     ['two tokens', `Authorization: Bearer x\r\nContent-Length: ${body.length}\r\n|${body}`, [400]],
     [
       'a key twice',
-      `X-Api-Key: ${'x'}\r\nX-Api-Key: y\r\nContent-Length: ${body.length}\r\n|${body}`,
+      `X-Api-Key: x\r\nX-Api-Key: y\r\nContent-Length: ${body.length}\r\n|${body}`,
       [401],
     ],
     [

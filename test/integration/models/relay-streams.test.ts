@@ -250,7 +250,10 @@ it('reads no more than its agent does: the rest of a fast answer stays with the 
   const incoming = await openModel(alice, 'chat', { isStream: true });
   incoming.pause();
   const settled = async (): Promise<number> => {
-    for (let before = -1; before !== written; await wait(300)) before = written;
+    for (let before = -1; before !== written;) {
+      before = written;
+      await wait(300);
+    }
     return written;
   };
   const first = await settled();

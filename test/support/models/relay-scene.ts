@@ -211,8 +211,8 @@ export class RelayScene implements AsyncDisposable {
   }
 
   /**
-   * Closes, and returns what the accounts of all budgets have spent, in nanos. Rejects if a call
-   * was not settled exactly once, or if an account still holds something for a call.
+   * Closes, and returns the nanos that all accounts have spent. Rejects if a call was not settled
+   * exactly once, or if an account still holds something for a call.
    */
   async spentInAll(): Promise<number> {
     await this.close();
