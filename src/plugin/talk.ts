@@ -90,8 +90,8 @@ export const answer = (
     const scene = await readScene(client, namespace);
     const { conversation, sandbox } = await storedWithSandbox(client, known);
     const isDelivered = hasAnswer(conversation, pending.id, body);
-    // A person who may write the conversation with kubectl decides as an admin. The operator resumes the
-    // sandbox itself once it has raised a budget.
+    // A person who may write the conversation with kubectl decides as an admin. The operator
+    // resumes the sandbox itself once it has raised a budget.
     const budgetEffect = budgetEffectOf(conversation, pending.id, body, 'admin');
     const phase =
       isDelivered || budgetEffect !== undefined

@@ -44,7 +44,7 @@ const budget = (maxRaise: number) =>
 async function stopped(script: string): Promise<string> {
   model.script(script, tool('echo first'), tool('echo second'), finish);
   const { id } = await up.start(`Work. ${marker(script)}`);
-  const { app_conversation_id: conversation = '' } = await up.over(id);
+  const { app_conversation_id: conversation } = await up.over(id);
   return conversation ?? '';
 }
 
@@ -65,8 +65,8 @@ it('asks when the budget ends, and the run goes on with its context once its own
     kind: 'budget',
     complete: true,
     notice: null,
-    title: expect.stringMatching(/^The budget is used up\. Continue with \$/),
-    summary: expect.stringContaining('$0.002 are spent'),
+    title: expect.stringMatching(/^The budget is used up\. Continue with \$/) as string,
+    summary: expect.stringContaining('$0.002 are spent') as string,
   });
   expect(await up.conversation(id)).toMatchObject({
     sandbox_status_reason: 'budget-exhausted',
@@ -88,6 +88,6 @@ it('asks when the budget ends, and the run goes on with its context once its own
   // The call that was refused is made again, with the result of the first command.
   expect(requests[1]?.messages.at(-1)).toMatchObject({
     role: 'tool',
-    content: expect.stringContaining('first'),
+    content: expect.stringContaining('first') as string,
   });
 });

@@ -31,7 +31,7 @@ it('refuses in the shape of the API once the budget is used up', async () => {
   expect(last?.status).toBe(402);
   expect(await last?.json()).toEqual({
     error: {
-      message: expect.stringMatching(/^The budget of \$0\.01 is used up/),
+      message: expect.stringMatching(/^The budget of \$0\.01 is used up/) as string,
       type: 'insufficient_quota',
       code: 'budget_exhausted',
       param: null,

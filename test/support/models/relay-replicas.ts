@@ -99,7 +99,7 @@ export class RelayReplicas implements AsyncDisposable {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     for (const stream of [child.stdout, child.stderr])
-      stream?.on('data', (chunk: Buffer) => (this.output += chunk.toString()));
+      stream.on('data', (chunk: Buffer) => (this.output += chunk.toString()));
     return child;
   }
 

@@ -229,7 +229,9 @@ it('raises no more than maxRaise when two conversations are answered at once', a
   expect(await bench.account()).toMatchObject({ raised: '0.5', raises });
   expect((await bench.conversation(name)).status).toMatchObject({
     lostAnswer: id,
-    closedApprovals: [{ id, outcome: 'Withdrawn', message: expect.stringContaining('maxRaise') }],
+    closedApprovals: [
+      { id, outcome: 'Withdrawn', message: expect.stringContaining('maxRaise') as string },
+    ],
   });
   // The other raise has made room, so that nothing is asked again.
   await bench.follow();
@@ -288,7 +290,7 @@ it('lets an admin decide where the owner may add nothing, and records that', asy
   const id = await bench.asked();
   expect((await bench.conversation(name)).status?.approval).toMatchObject({
     raise: { amount: '1', decidedBy: 'Admin' },
-    summary: expect.stringContaining('An administrator has to allow this.'),
+    summary: expect.stringContaining('An administrator has to allow this.') as string,
   });
   await bench.answer(id, 'approve');
   await bench.follow();

@@ -263,7 +263,7 @@ describe('the status of a conversation', () => {
   it('is paused by the budget while the question is open', () => {
     expect(open).toMatchObject({
       executionStatus: 'paused',
-      executionDetail: expect.stringContaining('The budget for models is used up'),
+      executionDetail: expect.stringContaining('The budget for models is used up') as string,
       approval: question,
       budgetExhaustion: exhaustion,
       interruption: { reason: 'BudgetExhausted', time: noon },
@@ -296,7 +296,7 @@ describe('the status of a conversation', () => {
     const status = withBudgetRejected(withAnswer(false), later(5));
     expect(status).toMatchObject({
       executionStatus: 'paused',
-      executionDetail: expect.stringContaining('the answer was to stop here'),
+      executionDetail: expect.stringContaining('the answer was to stop here') as string,
       interruption: { reason: 'User' },
       closedApprovals: [{ id: question.id, outcome: 'Rejected', option: 'stop' }],
     });
