@@ -104,7 +104,7 @@ describe.each(programs)('%s', (program) => {
       /^NAME +TITLE +SANDBOX +EXECUTION +APPROVAL +START +REPOSITORY +PR +OWNER +AGE\nx +o\/r +alice +\d+s$/,
     );
     expect(await kubectl('get', 'conversations', '-o', 'wide')).toMatch(
-      /PR-STATE +SANDBOX-NAME +APPROVAL-ID +REASON +AGE\nx /,
+      /PR-STATE +SANDBOX-NAME +APPROVAL-ID +REASON +COST +AGE\nx /,
     );
     expect(await kubectl('get', 'agents', '-o', 'name')).toBe(
       'conversation.conversation-operator.dev/x',

@@ -94,8 +94,8 @@ export const operatorMutants = {
   },
   'a run resumes that its owner has paused': {
     file: `${execution}/decide.ts`,
-    from: 'status: interrupted(interruption),\n    resume: reason !== Interruption.user || runRequested',
-    to: 'status: interrupted(interruption),\n    resume: true',
+    from: 'resume: status.budgetExhaustion === undefined && (reason !== Interruption.user || runRequested),',
+    to: 'resume: true,',
     rule: 'a run that its owner has paused stays paused',
     focus: 'use',
     faults: 'none',
@@ -176,8 +176,8 @@ export const operatorMutants = {
   },
   'a message is sent before its delivery is stored': {
     file: delivery,
-    from: 'const marked = await recipient.save(withInFlight(status, mark));',
-    to: 'const marked = withInFlight(status, mark);',
+    from: 'const marked = await recipient.save(withInFlight(next, mark));',
+    to: 'const marked = withInFlight(next, mark);',
     rule: deliveredOnce,
     messages: true,
     world,

@@ -65,7 +65,7 @@ describe('a watch', () => {
     await plane.post(conversations, aConversation('a'));
     await plane.post(conversations, aConversation('b'));
     const [first, second] = await watch.take();
-    expect(first?.object.columnDefinitions).toHaveLength(14);
+    expect(first?.object.columnDefinitions).toHaveLength(15);
     expect(second?.object).toMatchObject({
       columnDefinitions: null,
       rows: [{ cells: expect.arrayContaining(['b']) as unknown[] }],

@@ -40,6 +40,7 @@ describe('discovery', () => {
       'sandboxpools',
       'sandboxtemplates',
       'shares',
+      'usagerecords',
     ]);
     expect(resources.get('sandboxes')).toMatchObject({
       responseKind: { group: 'conversation-operator.dev', version: 'v1alpha1', kind: 'Sandbox' },
