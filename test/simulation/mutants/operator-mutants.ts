@@ -94,8 +94,8 @@ export const operatorMutants = {
   },
   'a run resumes that its owner has paused': {
     file: `${execution}/decide.ts`,
-    from: 'resume: status.budgetExhaustion === undefined && (reason !== Interruption.user || runRequested),',
-    to: 'resume: true,',
+    from: 'resume: status.budgetExhaustion === undefined && (reason !== Interruption.user || runRequested)',
+    to: 'resume: true',
     rule: 'a run that its owner has paused stays paused',
     focus: 'use',
     faults: 'none',
