@@ -48,6 +48,15 @@ export class AcpClient extends OpenHandsClient {
     });
   }
 
+  /** An ACP agent ends its turn with a text or an error when its model refuses a call. */
+  override continueRun(
+    endpoint: AgentEndpoint,
+    id: string,
+    options?: AgentCallOptions,
+  ): Promise<void> {
+    return this.api.run(endpoint, options, `${pathOf(id)}/run?continue=true`);
+  }
+
   /** The ACP bridge accepts an answer that it has stored already, and refuses any other answer. */
   override async hadApproval(
     endpoint: AgentEndpoint,

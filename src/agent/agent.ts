@@ -241,6 +241,8 @@ export interface AgentClient {
   >;
   /** Starts or continues a run, unless it runs or is finished. Throws `busy` for too many runs. */
   readonly run: AgentCall<[id: string], void>;
+  /** Like `run`, also if the agent takes its run for over, because its model was refused. */
+  readonly continueRun: AgentCall<[id: string], void>;
   /** Kills the running tool call and pauses the run. Without a run, the call has no effect. */
   readonly interrupt: AgentCall<[id: string], void>;
   /**

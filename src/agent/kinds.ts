@@ -46,6 +46,7 @@ export class ClientOfKinds implements AgentClient {
   readonly conversation = this.#forward('conversation');
   readonly conversations = this.#forward('conversations');
   readonly run = this.#forward('run');
+  readonly continueRun = this.#forward('continueRun');
   readonly interrupt = this.#forward('interrupt');
   readonly sendMessage = this.#forward('sendMessage');
   readonly userMessages = this.#forward('userMessages');

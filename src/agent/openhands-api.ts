@@ -80,6 +80,19 @@ export class OpenHandsApi {
     await this.call(endpoint, options, { ...details, method: 'POST', path, answer });
   }
 
+  /** Requests a run. A conversation that runs already answers 409, which is no failure. */
+  async run(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions | undefined,
+    path: string,
+  ): Promise<void> {
+    try {
+      await this.post(endpoint, options, path);
+    } catch (error) {
+      if (!(error instanceof AgentError && error.status === 409)) throw error;
+    }
+  }
+
   /** Approves or rejects the pending tool calls of a conversation. */
   respond(
     endpoint: AgentEndpoint,

@@ -194,13 +194,13 @@ export class OpenHandsClient implements AgentClient {
     return conversationsOf(infos, ids);
   }
 
-  async run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
-    try {
-      await this.api.post(endpoint, options, `${pathOf(id)}/run`);
-    } catch (error) {
-      // 409 means that the conversation runs already.
-      if (!(error instanceof AgentError && error.status === 409)) throw error;
-    }
+  run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
+    return this.api.run(endpoint, options, `${pathOf(id)}/run`);
+  }
+
+  /** Only the ACP bridge takes a run for over whose model was refused. */
+  continueRun(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
+    return this.run(endpoint, id, options);
   }
 
   async interrupt(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {

@@ -20,12 +20,17 @@ export interface Refusal {
   readonly reason: 'exhausted' | 'unavailable';
   readonly spent: number;
   readonly raised: number;
+  /** Amount that calls under way have reserved, and may give back when they end. */
+  readonly underWay: number;
 }
 
 export interface AccountRequest extends Demand {
   readonly owner: string;
   readonly signal: AbortSignal;
 }
+
+/** A living replica renews its share more often; a share that is older gives nothing back soon. */
+const freshMs = 15_000;
 
 interface Waiter extends AccountRequest {
   readonly sinceMs: number;
@@ -197,7 +202,15 @@ export class AccountEscrow {
   #refusal(reason: Refusal['reason']): Refusal {
     const { raised } = this.#seen;
     const stored = this.#share.stored?.spent ?? 0;
-    return { reason, spent: sumOf(spentOf(this.#seen), this.#share.spent - stored), raised };
+    return {
+      reason,
+      spent: sumOf(spentOf(this.#seen), this.#share.spent - stored),
+      raised,
+      underWay: sumOf(
+        unspentByOthers(this.#seen, this.#share.id, this.#options.clock.now() - freshMs),
+        this.#share.reserved,
+      ),
+    };
   }
 
   /** Whether the last version is new enough to refuse a call, also after this process was paused. */

@@ -54,11 +54,14 @@ export function roomOf(account: Account, id: string, limit: number): number {
   return availableOf({ ...account, holders: others }, limit);
 }
 
-/** Amount that other holders may still give back, as far as the record shows. */
-export const unspentByOthers = (account: Account, id: string): number =>
+/**
+ * Amount that other holders may still give back, as far as the record shows.
+ * @param sinceMs Holders that have renewed their share before count for nothing; default: all count.
+ */
+export const unspentByOthers = (account: Account, id: string, sinceMs = -Infinity): number =>
   sumOf(
     ...account.holders
-      .filter((holder) => holder.id !== id)
+      .filter((holder) => holder.id !== id && holder.renewedAtMs >= sinceMs)
       .map(({ granted, spent }) => Math.max(0, granted - spent)),
   );
 

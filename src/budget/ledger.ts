@@ -200,7 +200,7 @@ export class BudgetLedger {
     budget: Budget,
     request: Parameters<AccountEscrow['acquire']>[0],
   ): Promise<Claim | Refusal> {
-    if (this.#isClosed) return { reason: 'unavailable', spent: 0, raised: 0 };
+    if (this.#isClosed) return { reason: 'unavailable', spent: 0, raised: 0, underWay: 0 };
     return this.#account(budget).acquire(request);
   }
 

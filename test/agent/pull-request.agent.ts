@@ -241,7 +241,10 @@ it('commands have the secrets that they name, and the values are nowhere, also a
 
 it('the tools and the secrets are there after the end of everything, and a gateway that is away costs no run', async () => {
   agents.model.script('powerless', tool('git checkout -qb agent/powerless'), finish);
+  // With the relay for models, a gateway that is away is a model that is away.
+  await agents.addTemplate('direct', { models: { relay: false } });
   const { id } = await agents.begin(`Begin. ${marker('powerless')}`, {
+    sandbox_spec_id: 'direct',
     selected_repository: shop,
     secrets: { START_TOKEN: values.START_TOKEN },
   });

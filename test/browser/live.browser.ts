@@ -222,7 +222,7 @@ describe('an agent that works', () => {
     await page.getByText('It is <b>the</b> pars').waitFor();
     await page.getByText('1 of 3 done').waitFor();
     await page.locator('.plan li', { hasText: 'Write <img src=x onerror=alert(1)>' }).waitFor();
-    await page.getByText('Running for 1 min · 12,345 tokens in, 678 out · $0.12').waitFor();
+    await page.getByText('Running for 1 min · $0.12 · 12,345 tokens in, 678 out').waitFor();
     expect(await page.locator('main img').count()).toBe(0);
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme });

@@ -181,6 +181,10 @@ export class SimulatedAgentClient implements AgentClient {
     );
   }
 
+  continueRun(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void> {
+    return this.run(endpoint, id, options);
+  }
+
   run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
       if (conversation.broken && ['paused', 'error'].includes(conversation.status))

@@ -168,12 +168,13 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
   });
   router.on('POST /api/conversations/:id/run', async (call) => {
     const conversation = find(call);
-    if (!['running', 'finished'].includes(conversation.status)) {
+    const continues = call.url.searchParams.get('continue') === 'true';
+    if (conversation.status !== 'running' && (continues || conversation.status !== 'finished')) {
       ready().conversations.assertRoomForRun(
         'Conversation run limit reached. Retry the request later.',
       );
     }
-    if (!(await conversation.run()))
+    if (!(await conversation.run({ continues })))
       throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
     return success;
   });

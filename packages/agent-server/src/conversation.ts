@@ -16,7 +16,13 @@ import {
   startsRun,
   type NewMessage,
 } from './drafts.ts';
-import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
+import {
+  stateEvent,
+  type AgentEvent,
+  type ApprovalRequest,
+  type ExecutionStatus,
+  type Stats,
+} from './events.ts';
 import { LiveActivity, LiveText } from './live-activity.ts';
 import type { Needles } from './mask.ts';
 import { metaSchema, type Meta } from './meta.ts';
@@ -154,12 +160,22 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /** Starts a run; false if a run is in progress. A finished conversation remains unchanged. */
-  async run(): Promise<boolean> {
+  /**
+   * Starts a run; false if a run is in progress. A finished conversation remains unchanged. A run
+   * that `continues` tells an ACP agent to go on although its last turn is over: its model was
+   * refused.
+   */
+  async run({ continues = false }: { readonly continues?: boolean } = {}): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
       seen.status = this.status;
-      return ['running', 'finished'].includes(this.status) ? [] : [becomes('running')];
+      if (this.status === 'running') return [];
+      if (this.status === 'finished' && !continues) return [];
+      const isOver = continues && this.#state.interruptedBy === undefined;
+      return [
+        ...(isOver ? [{ event: stateEvent({ key: 'acp_turn', value: 'continued' }) }] : []),
+        becomes('running'),
+      ];
     });
     if (written.some(startsRun)) this.#start();
     return seen.status !== 'running';

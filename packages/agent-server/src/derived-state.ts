@@ -97,7 +97,8 @@ export class DerivedState {
         this.skippedMcpServers.add(event.value);
         return;
       case 'acp_turn':
-        this.interruptedBy = event.value === 'begun' ? 'end' : undefined;
+        this.interruptedBy =
+          event.value === 'begun' ? 'end' : event.value === 'continued' ? 'pause' : undefined;
         // Each action of an ACP agent is an approval request, which ends with its prompt.
         this.openAction = undefined;
         this.approval = undefined;

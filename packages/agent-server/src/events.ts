@@ -186,7 +186,10 @@ export type StateUpdate =
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
   /** Text with the number of images that the agent does not get, and the reason. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
-  /** `begun` when a prompt begins, then the reason why it ended. No reason: it was interrupted. */
+  /**
+   * `begun` when a prompt begins, then the reason why it ended. No reason: it was interrupted.
+   * `continued`: it has ended, and counts as interrupted.
+   */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
   /** State that new clients get. The log never stores it. */

@@ -132,7 +132,7 @@ export class BudgetedAccounts implements CallAccounts {
     });
     if ('reason' in reserved) {
       const refused = refusedBy(reserved);
-      if (reserved.reason === 'exhausted')
+      if (refused.kind === 'budget')
         await exhaustions.record({ conversation, exhausted: reserved, message: refused.message });
       throw refused;
     }
@@ -244,12 +244,24 @@ function boundOf({ asked, bodyBytes, price }: PricedCall): WorstCase {
   );
 }
 
-function refusedBy({ budget, reason, spent, raised }: Exhausted<BudgetInForce>): CallRefused {
+function refusedBy({
+  budget,
+  reason,
+  spent,
+  raised,
+  underWay,
+}: Exhausted<BudgetInForce>): CallRefused {
   if (reason === 'unavailable')
     return new CallRefused(
       'busy',
       'The budget can not be checked at the moment, because the API server does not answer.',
       { retryAfterSeconds: 5 },
+    );
+  if (underWay > 0)
+    return new CallRefused(
+      'busy',
+      'What is left of the budget is reserved by calls under way. Try again when they are over.',
+      { retryAfterSeconds: 10 },
     );
   const shown = (amount: number): string =>
     budget.unit === 'USD'

@@ -22,7 +22,7 @@ interface Shape {
 
 /** Statuses and names as each provider uses them, so that clients retry what passes and no more. */
 const shapes: Readonly<Record<RefusalKind, Shape>> = {
-  // No client retries 402, other than 429, which providers send for the end of a budget.
+  // Clients retry 429, which providers send for the end of a budget, and not 402 (but see `statusOf`).
   budget: {
     status: 402,
     openai: ['insufficient_quota', 'budget_exhausted'],
@@ -65,8 +65,9 @@ const shapes: Readonly<Record<RefusalKind, Shape>> = {
     anthropic: 'rate_limit_error',
     gemini: 'RESOURCE_EXHAUSTED',
   },
+  // As clients know it of a provider that is away: they try again.
   upstream: {
-    status: 502,
+    status: 503,
     openai: ['server_error', 'upstream_error'],
     anthropic: 'api_error',
     gemini: 'UNAVAILABLE',
@@ -76,7 +77,7 @@ const shapes: Readonly<Record<RefusalKind, Shape>> = {
 /** The relay's answer to a request of `api`, as the provider itself would refuse it. */
 export function refusalOf(api: ModelApi, kind: RefusalKind, message: string): Refusal {
   return {
-    status: shapes[kind].status,
+    status: statusOf(api, kind),
     headers: {
       'content-type': 'application/json',
       // The official clients of OpenAI and Anthropic obey this before they look at the status.
@@ -85,6 +86,10 @@ export function refusalOf(api: ModelApi, kind: RefusalKind, message: string): Re
     body: JSON.stringify(errorOf(api, kind, message)),
   };
 }
+
+/** Codex, which speaks Responses, tries 402 five times more, and 400 never. */
+const statusOf = (api: ModelApi, kind: RefusalKind): number =>
+  kind === 'budget' && api === ModelApi.OpenAiResponses ? 400 : shapes[kind].status;
 
 function errorOf(api: ModelApi, kind: RefusalKind, message: string): object {
   const { status, openai, anthropic, gemini } = shapes[kind];

@@ -421,6 +421,11 @@ export class MockModels implements AsyncDisposable {
     return this.#prompts.filter((prompt) => prompt.name === name);
   }
 
+  /** The prompts with a note of the bridge alone. */
+  notes(): readonly PromptSeen[] {
+    return this.#prompts.filter(({ name }) => name === undefined);
+  }
+
   /** Sets the steps of a script, after which the model answers with a text about the task. */
   script(name: string, ...steps: readonly Step[]): void {
     this.#scripts.set(name, steps);

@@ -42,7 +42,7 @@ export class Agents extends AgentService {
   /** Another template with the same agent. */
   async addTemplate(
     name: string,
-    { agent = {}, ...spec }: { agent?: object; idleTimeout?: string },
+    { agent = {}, ...spec }: { agent?: object; idleTimeout?: string; models?: object },
   ): Promise<void> {
     const present = z
       .looseObject({

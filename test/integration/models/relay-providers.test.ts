@@ -71,9 +71,9 @@ const faults: readonly (readonly [
   says: RegExp,
   isCharged?: 'charged',
 ])[] = [
-  ['redirects', { fault: 'redirect' }, 502, /redirects with status 307/],
-  ['closes the connection', { fault: 'reset' }, 502, /has closed the connection/, 'charged'],
-  ['answers with a web page', { fault: 'html' }, 502, /answers with a web page/],
+  ['redirects', { fault: 'redirect' }, 503, /redirects with status 307/],
+  ['closes the connection', { fault: 'reset' }, 503, /has closed the connection/, 'charged'],
+  ['answers with a web page', { fault: 'html' }, 503, /answers with a web page/],
   [
     'repeats the key that it refuses',
     {
@@ -92,7 +92,7 @@ const faults: readonly (readonly [
   [
     'answers with a very long error',
     { respond: (response) => void response.writeHead(500, json).end('x'.repeat(300_000)) },
-    502,
+    503,
     /answers with status 500/,
   ],
   [
@@ -103,7 +103,7 @@ const faults: readonly (readonly [
           .writeHead(400, { ...json, 'content-encoding': 'gzip' })
           .end(gzipSync(`{"error":"${modelKey}"}`)),
     },
-    502,
+    503,
     /answers with status 400/,
   ],
   [
@@ -114,7 +114,7 @@ const faults: readonly (readonly [
         response.write('{"err', () => response.destroy());
       },
     },
-    502,
+    503,
     /answers with status 500/,
   ],
 ];
@@ -207,7 +207,7 @@ describe.each(apiNames)('a provider of %s', (api) => {
     await eventually('the call', () => scene.provider.calls.length === 1, 5_000);
     clock.pass();
     const got = await answer;
-    expect(got.status).toBe(502);
+    expect(got.status).toBe(503);
     expect(refusalIn(api, got)).toBe('The provider of the model has not answered in time.');
     await eventually('the end of the call', () => scene.provider.left.length === 1, 1_000);
     expect(await scene.spentInAll()).toBeGreaterThan(0);
@@ -228,7 +228,7 @@ it.each<[string, string]>([
   await using provider = await rawProvider(bytes);
   scene.template(agentOf(urlOf(provider)));
   const got = await small('chat');
-  expect(got.status).toBe(502);
+  expect(got.status).toBe(503);
   expect(refusalIn('chat', got)).toBe(
     'The provider of the model has closed the connection without an answer.',
   );
@@ -261,7 +261,7 @@ describe('a provider that can not be reached', () => {
   const unreachable = async (baseUrl: string): Promise<void> => {
     scene.template(agentOf(baseUrl));
     const got = await small('chat');
-    expect(got.status).toBe(502);
+    expect(got.status).toBe(503);
     expect(refusalIn('chat', got)).toBe('The provider of the model can not be reached.');
     expect(await scene.spentInAll()).toBe(0);
   };

@@ -172,7 +172,7 @@ class World {
         Promise.resolve(ids.map(conversation)),
       lastError: () => Promise.resolve({ code: 'LLMError', detail: '402' }),
       lastResult: () => Promise.resolve(undefined),
-      run: async (_endpoint: unknown, id: string) => {
+      continueRun: async (_endpoint: unknown, id: string) => {
         const asked = pendingApproval(await this.stored(id));
         if (asked !== undefined) this.#violations.push(`${id} runs while ${asked.id} is open`);
         this.#set(id, 'running');

@@ -71,6 +71,7 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   conversation: () => client.conversation(endpoint(), conversationId),
   conversations: () => client.conversations(endpoint(), [conversationId]),
   run: () => client.run(endpoint(), conversationId),
+  continueRun: () => client.continueRun(endpoint(), conversationId),
   interrupt: () => client.interrupt(endpoint(), conversationId),
   sendMessage: () => client.sendMessage(endpoint(), conversationId, message),
   userMessages: () => client.userMessages(endpoint(), conversationId, 1),

@@ -17,6 +17,7 @@ import {
   type Observation,
   type PolledRun,
 } from './run-observer.ts';
+import { Interruption } from './interruption.ts';
 import {
   retryAfterMs,
   withResumeAttempt,
@@ -119,7 +120,10 @@ export async function resumeRun(
     // While actions wait for an answer, a request to run would confirm them.
     if (state?.executionStatus !== 'waiting_for_confirmation') {
       isRequested = true;
-      await agent.run(endpoint, id, { signal });
+      const isBudgetEnd = before.interruption?.reason === Interruption.budget;
+      await (isBudgetEnd
+        ? agent.continueRun(endpoint, id, { signal })
+        : agent.run(endpoint, id, { signal }));
     }
   } catch (error) {
     if (!(error instanceof AgentError) || signal.aborted) throw error;

@@ -234,7 +234,7 @@ function overview() {
       total: 1,
       items: [{ owner, calls: 12, input_tokens: 18_000, output_tokens: 1200, cost: 0.42 }],
     },
-    exhausted_budgets: { total: 1, items: [{ ...budget, owner: 'bob', spent: 50 }] },
+    exhausted_budgets: { total: 1, items: [{ ...budget, owner: 'carol', spent: 50 }] },
     queue: {
       total: 1,
       items: [

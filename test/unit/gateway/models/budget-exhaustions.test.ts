@@ -45,6 +45,7 @@ class Bench {
       exhausted: {
         reason: 'exhausted',
         spent: 990_000_000,
+        underWay: 0,
         raised,
         budget: ofConversation
           ? {

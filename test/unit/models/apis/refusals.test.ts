@@ -14,7 +14,7 @@ const statuses: Readonly<Record<RefusalKind, number>> = {
   'not-found': 404,
   'too-large': 413,
   busy: 429,
-  upstream: 502,
+  upstream: 503,
 };
 
 describe('a refusal', () => {
@@ -50,7 +50,7 @@ describe('a refusal', () => {
     const refusal = refusalOf(api, 'budget', 'a "b"');
     expect(JSON.parse(refusal.body)).toEqual(body);
     expect(refusal).toMatchObject({
-      status: 402,
+      status: api === 'openai-responses' ? 400 : 402,
       headers: { 'content-type': 'application/json', 'x-should-retry': 'false' },
     });
   });
@@ -59,7 +59,8 @@ describe('a refusal', () => {
     for (const [kind, status] of Object.entries(statuses) as [RefusalKind, number][]) {
       const refusal = refusalOf(api, kind, `about ${kind}`);
       const { error } = JSON.parse(refusal.body) as { error: Record<string, unknown> };
-      expect([kind, refusal.status, error['message']]).toEqual([kind, status, `about ${kind}`]);
+      const expected = kind === 'budget' && api === 'openai-responses' ? 400 : status;
+      expect([kind, refusal.status, error['message']]).toEqual([kind, expected, `about ${kind}`]);
       if (api === 'gemini') expect(error['code']).toBe(status);
       else expect(error['type']).toMatch(/^[a-z_]+$/);
       if (kind !== 'budget') expect(refusal.headers).not.toHaveProperty('x-should-retry');
@@ -95,7 +96,7 @@ it.each<[ModelApi, string]>([
     'anthropic-messages',
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"a"}}\n\n',
   ],
-  ['gemini', 'data: {"error":{"code":502,"status":"UNAVAILABLE","message":"a"}}\n\n'],
+  ['gemini', 'data: {"error":{"code":503,"status":"UNAVAILABLE","message":"a"}}\n\n'],
 ])('an error in a stream of %s is %s', (api, text) => {
   expect(streamErrorOf(api, 'upstream', 'a')).toBe(text);
 });
