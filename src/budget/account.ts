@@ -56,7 +56,7 @@ export function roomOf(account: Account, id: string, limit: number): number {
 
 /**
  * Amount that other holders may still give back, as far as the record shows.
- * @param sinceMs Holders that have renewed their share before count for nothing; default: all count.
+ * @param sinceMs Holders that have not renewed their share since do not count; default: all count.
  */
 export const unspentByOthers = (account: Account, id: string, sinceMs = -Infinity): number =>
   sumOf(

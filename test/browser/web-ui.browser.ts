@@ -69,8 +69,8 @@ async function say(lines: readonly string[]): Promise<void> {
 }
 
 /**
- * Opens the web UI, again if nothing has come after some seconds: Chromium drops requests of scripts
- * when the machine's interfaces change, and a page without its scripts stays empty.
+ * Opens the web UI, again if nothing has come after some seconds: Chromium drops requests of
+ * scripts when the machine's interfaces change, and a page without its scripts stays empty.
  */
 async function openFirst(): Promise<void> {
   for (let tries = 1; ; tries++) {

@@ -154,7 +154,7 @@ export class Population {
   }
 
   /** Mostly one agent that answers, with its key; sometimes values that are no agent. */
-  get #agentPools(): Pick<Pools, 'host' | 'path' | 'sessionKey'> {
+  get #agentPools(): Pick<Pools, 'host' | 'path' | 'sessionKey' | 'sessionSandbox'> {
     const { caches, sandboxKeys } = this.#world;
     const sandbox = caches.sandboxes.store
       .list()
@@ -178,6 +178,7 @@ export class Population {
       host: [agent, agent, agent, agent, 'https://agents.example', 'http://127.0.0.3:8000'],
       path: ['/api/conversations/1', '/health', '/api/conversations?a=b', '/../x'],
       sessionKey: [key, key, key, key, 'no key'],
+      sessionSandbox: [sandbox?.metadata.name ?? 'x'],
     };
   }
 

@@ -15,6 +15,8 @@ export interface Pools {
   readonly host: readonly string[];
   readonly path: readonly string[];
   readonly sessionKey: readonly string[];
+  /** The sandbox of `sessionKey`. */
+  readonly sessionSandbox: readonly string[];
   /** Values of secrets: no answer but one may contain them. */
   readonly secretValue: readonly string[];
   /** Mostly conversations that can be handed over. */

@@ -22,7 +22,7 @@ interface Shape {
 
 /** Statuses and names as each provider uses them, so that clients retry what passes and no more. */
 const shapes: Readonly<Record<RefusalKind, Shape>> = {
-  // Clients retry 429, which providers send for the end of a budget, and not 402 (but see `statusOf`).
+  // Clients retry 429, which providers send for the end of a budget, and not 402 (see `statusOf`).
   budget: {
     status: 402,
     openai: ['insufficient_quota', 'budget_exhausted'],
