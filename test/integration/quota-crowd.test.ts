@@ -30,7 +30,7 @@ const listed = z.object({
           sandboxStatus: z.string().optional(),
           sandboxStatusReason: z.string().optional(),
           executionStatus: z.string().optional(),
-          interruption: z.object({ abandonedReason: z.string().optional() }).optional(),
+          executionDetail: z.string().optional(),
         })
         .prefault({}),
     }),
@@ -65,9 +65,8 @@ async function conversations(): Promise<readonly Listed[]> {
   return code === 0 ? listed.parse(JSON.parse(stdout)).items : [];
 }
 
-/** Whether the operator has ended a run because its container was lost too often. */
-const isAbandoned = ({ status }: Listed): boolean =>
-  status.interruption?.abandonedReason === 'LostTooOften';
+/** Whether a run has ended in error, as the operator ends one that loses its container too often. */
+const isAbandoned = ({ status }: Listed): boolean => status.executionStatus === 'error';
 
 /** The moments at which an owner pauses one of them. */
 const moments = ['WaitingForQuota', 'WaitingForAgent', 'Running', 'Quota'];

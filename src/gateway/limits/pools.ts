@@ -165,7 +165,7 @@ const pools = {
   /** Bytes of calls of models, each of which is in memory until the provider has answered. */
   modelBodies: {
     what: 'large calls of models',
-    total: 256 * mebibyte,
+    total: 128 * mebibyte,
     perOwner: quarter,
     queue: queue(60_000, 2000, 500),
   },

@@ -64,8 +64,14 @@ export class ModelRelay {
     signal: AbortSignal,
   ): Promise<ProviderAnswer> {
     const method = request.method === 'GET' ? 'GET' : 'POST';
+    const { providers, clock, metrics } = this.#options;
+    const began = clock.monotonic();
     try {
-      const answer = await this.#options.providers.send({ method, url, headers, body, signal });
+      const answer = await providers.send({ method, url, headers, body, signal });
+      if (counted !== undefined) {
+        const seconds = (clock.monotonic() - began) / 1000;
+        metrics.modelFirstByteSeconds.observe({ api: counted.api }, seconds);
+      }
       if (answer.status < 300 || answer.status >= 400) return answer;
       answer.body.destroy();
       throw new ProviderError(

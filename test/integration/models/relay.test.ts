@@ -11,6 +11,10 @@ it('sends the bytes of a call with the key of the platform in place of the token
   const response = await chat(alice, { temperature: 0.5 });
   expect(response.status).toBe(200);
   expect(await response.json()).toMatchObject({ usage: { prompt_tokens: 10 } });
+  const figures = await scene.metrics.registry.metrics();
+  expect(figures).toContain('model_calls_total{api="openai-chat",outcome="answered"} 1');
+  expect(figures).toContain('model_first_byte_seconds_count{api="openai-chat"} 1');
+  expect(figures).toContain('model_tokens_total{kind="input"} 10');
   const [call] = scene.provider.calls;
   expect(call?.path).toBe('/v1/chat/completions');
   expect(call?.headers.authorization).toBe(`Bearer ${modelKey}`);
