@@ -7,9 +7,9 @@ export interface TokenUsage {
   readonly cachedInputTokens: number;
   readonly cacheWriteTokens: number;
   /**
-   * Those of `cacheWriteTokens` that the provider keeps for an hour, which Anthropic's
-   * `cache_creation.ephemeral_1h_input_tokens` says. Absent where the answer does not say: then all
-   * of them are charged at the higher price.
+   * Part of `cacheWriteTokens` that the provider keeps for an hour, at a higher price (Anthropic's
+   * `cache_creation.ephemeral_1h_input_tokens`). Absent if the answer does not say it. Then all of
+   * `cacheWriteTokens` cost the higher price.
    */
   readonly hourCacheWriteTokens?: number;
   readonly outputTokens: number;

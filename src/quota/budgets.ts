@@ -63,7 +63,7 @@ export interface BudgetAccount extends Budget {
   readonly endsAtMs: number;
 }
 
-/** Each call of a model needs it, and to ask for the zone first would take most of its time. */
+/** Returns the period in UTC if the zone is unknown. A check of the zone first would be slow. */
 function periodOf({ period, timeZone }: QuotaBudget, atMs: number, periods: Periods): Period {
   try {
     return periods.around(period, timeZone, atMs);
