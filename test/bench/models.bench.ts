@@ -24,12 +24,18 @@ await using stack = new AsyncDisposableStack();
 const provider = startChild('models-provider.ts');
 stack.defer(() => provider.close());
 const providerUrl = `http://127.0.0.1:${await provider.line()}`;
+// The servers of two models of a platform do not share a machine, and a flood may fill one of them.
+const elsewhere = startChild('models-provider.ts');
+stack.defer(() => elsewhere.close());
+const elsewhereUrl = `http://127.0.0.1:${await elsewhere.line()}`;
 const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
-const relay = startChild('models-relay.ts', [providerUrl], [...imageFlags, ...flags]);
+const relay = startChild('models-relay.ts', [providerUrl, elsewhereUrl], [...imageFlags, ...flags]);
 stack.defer(() => relay.close());
-const { mallory, bob } = JSON.parse(await relay.line()) as {
+const { mallory, bob, bobElsewhere } = JSON.parse(await relay.line()) as {
   readonly mallory: readonly Access[];
   readonly bob: Access;
+  /** Of a conversation whose model is at a provider that nothing else calls. */
+  readonly bobElsewhere: Access;
 };
 const direct: Access = { baseUrl: `${providerUrl}/v1`, token: 'none' };
 const agent = keptAlive();
@@ -88,7 +94,7 @@ async function polite(durationMs: number): Promise<readonly number[]> {
   const times: number[] = [];
   const untilMs = performance.now() + durationMs;
   while (performance.now() < untilMs) {
-    const { wholeMs, status } = await call(bob, { seed: 50 }, { agent });
+    const { wholeMs, status } = await call(bobElsewhere, { seed: 50 }, { agent });
     if (status !== 200) throw new Error(`the other owner got ${status}`);
     times.push(wholeMs);
     await delay(10);
