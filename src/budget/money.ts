@@ -39,6 +39,25 @@ export function formatAmount(amount: number, unit: BudgetUnit): string {
   return fraction === '' || digits === 0 ? whole : `${whole}.${fraction}`;
 }
 
+/** An amount for people: `$0.50`, or `12,000 tokens`. */
+export function shownAmount(amount: number, unit: BudgetUnit): string {
+  const [whole = '', fraction] = formatAmount(amount, unit).split('.');
+  if (unit === 'Tokens') return `${whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')} tokens`;
+  return fraction === undefined ? `$${whole}` : `$${whole}.${fraction.padEnd(2, '0')}`;
+}
+
+const nanosPerDollar = 1_000_000_000;
+
+/**
+ * A sum of calls for people: from a dollar on in cents, and below in hundredths of a cent. An amount
+ * below these is shown as it is, and never as zero.
+ */
+export function shownSpent(amount: number, unit: BudgetUnit): string {
+  if (unit === 'Tokens') return shownAmount(amount, unit);
+  const step = nanosPerDollar / (amount >= nanosPerDollar ? 100 : 10_000);
+  return shownAmount(Math.round(amount / step) * step || amount, unit);
+}
+
 /**
  * The amount of a number of a resource: USD as nanos, rounded to the nearest, or whole tokens.
  * Throws AmountError for a number that is no amount.

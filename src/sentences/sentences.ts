@@ -174,13 +174,17 @@ const budgetRemedy = ({ conversation }: Facts): string | undefined =>
 function paused(facts: Facts, around: Around): string {
   const { conversation } = facts;
   const { resumePauses } = around;
-  const cause = pauseOf(facts);
   const asks = asking(conversation);
+  // A question about a budget says why the run has stopped.
+  const cause =
+    conversation?.pending_approval?.kind === 'budget'
+      ? ''
+      : withTitles(pauseOf(facts), around.titleOf);
   return joined(
     asks,
     conversation?.pending_approval?.notice,
     ...lost(conversation),
-    withTitles(cause, around.titleOf),
+    cause,
     budgetRemedy(facts),
     // While the run asks a question, the status detail only repeats the question.
     asks === undefined ? conversation?.execution_status_detail : undefined,

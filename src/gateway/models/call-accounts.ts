@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Amount, BudgetLedger, Exhausted, Reservation } from '../../budget/ledger.ts';
 import type { RecordKey } from '../../budget/record-store.ts';
-import { formatAmount } from '../../budget/money.ts';
+import { shownAmount, shownSpent } from '../../budget/money.ts';
 import { maxTokensOfImage, type ModelCall } from '../../models/apis/model-api.ts';
 import type { ModelPrice } from '../../models/model-price.ts';
 import type { PriceBook } from '../../models/prices.ts';
@@ -263,15 +263,11 @@ function refusedBy({
       'What is left of the budget is reserved by calls under way. Try again when they are over.',
       { retryAfterSeconds: 10 },
     );
-  const shown = (amount: number): string =>
-    budget.unit === 'USD'
-      ? `$${formatAmount(amount, 'USD')}`
-      : `${formatAmount(amount, 'Tokens')} tokens`;
   const end = Number.isFinite(budget.endsAtMs)
     ? ` It begins anew at ${new Date(budget.endsAtMs).toISOString()}.`
     : '';
   return new CallRefused(
     'budget',
-    `The budget of ${shown(budget.limit + raised)} is used up: ${shown(spent)} are spent, and what is left is too little for this call.${end}`,
+    `The budget of ${shownAmount(budget.limit + raised, budget.unit)} is used up: ${shownSpent(spent, budget.unit)} are spent, and what is left is too little for this call.${end}`,
   );
 }

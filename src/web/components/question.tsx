@@ -102,7 +102,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const text = reading?.whole?.text ?? approval.summary;
   /** The text whose end the user has seen. */
   const seen = useSignal<string | undefined>(undefined);
-  const isSeen = seen.value === text;
+  const isSeen = isBudget || seen.value === text;
   const isRead = questions.isRead(approval) && isSeen;
   const isWhole = reading?.whole != null && reading.whole.call_hash !== null;
   useEffect(() => {
@@ -139,10 +139,11 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
         <h2 id={`question-${approval.id}`}>
           {isWhole ? (
             'The agent asks about all of this:'
+          ) : isBudget ? (
+            'The budget is used up'
           ) : (
             <>
-              {isBudget ? '' : 'The agent asks: '}
-              <InOrder>{approval.title}</InOrder>
+              The agent asks: <InOrder>{approval.title}</InOrder>
             </>
           )}
         </h2>
@@ -151,38 +152,44 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
       {approval.notice === null && !isBudget && approval.sandbox_status === 'PAUSED' && (
         <p>The sandbox is paused. Your answer resumes it.</p>
       )}
-      {!isBudget && (
-        <p class="quiet-text">
-          <InOrder>{approval.tool}</InOrder>
-        </p>
+      {isBudget ? (
+        <p>{text}</p>
+      ) : (
+        <>
+          <p class="quiet-text">
+            <InOrder>{approval.tool}</InOrder>
+          </p>
+          <TextBlock
+            key={text}
+            label="What the agent wants to do"
+            takesFocus={reading?.whole != null}
+            onEnd={() => (seen.value = text)}
+          >
+            {text.split(/(?<=\n)/).map((line, index) => (
+              <span class="line" key={index}>
+                <InOrder>{line}</InOrder>
+              </span>
+            ))}
+          </TextBlock>
+        </>
       )}
-      <TextBlock
-        key={text}
-        label={isBudget ? 'The whole question' : 'What the agent wants to do'}
-        takesFocus={reading?.whole != null}
-        onEnd={() => (seen.value = text)}
-      >
-        {text.split(/(?<=\n)/).map((line, index) => (
-          <span class="line" key={index}>
-            <InOrder>{line}</InOrder>
-          </span>
-        ))}
-      </TextBlock>
       {lack === undefined && questions.isRead(approval) && !isSeen && (
         <p class="quiet-text">Scroll to the end of the text to approve it.</p>
       )}
       {!approval.complete && <Whole {...{ approval, questions, reading }} />}
       {lack === undefined ? (
         <>
-          <label class="field">
-            <span>Why not (optional, with a rejection)</span>
-            <input
-              type="text"
-              maxLength={1024}
-              value={reason.value}
-              onInput={(event) => (reason.value = event.currentTarget.value)}
-            />
-          </label>
+          {!isBudget && (
+            <label class="field">
+              <span>Why not (optional, with a rejection)</span>
+              <input
+                type="text"
+                maxLength={1024}
+                value={reason.value}
+                onInput={(event) => (reason.value = event.currentTarget.value)}
+              />
+            </label>
+          )}
           <div class="submit">
             {!rejects && option(rejection)}
             {[...once.filter(rejecting), ...once.filter((one) => !rejecting(one))].map(option)}

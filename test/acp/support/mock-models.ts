@@ -11,6 +11,8 @@ export const appendTask = (name: string, file: string): string => `[task ${name}
 export const holdTask = (name: string): string => `[task ${name}: hold]`;
 /** A part of a user's message: the model takes the steps of that script, one after the other. */
 export const scriptTask = (name: string): string => `[task ${name}: script]`;
+/** As `scriptTask`; a note of the bridge to continue goes on with the step that is next. */
+export const storyTask = (name: string): string => `[task ${name}: story]`;
 export const answerTo = (name: string): string => `This is about ${name}.`;
 export const appendCommand = (file: string): string => `echo once >> ${file}`;
 /**
@@ -25,7 +27,7 @@ export function lookalikes(file: string, stolen: string): readonly [string, stri
 
 /** Matches a task in the last user message, or the bridge's note to an interrupted agent. */
 const wishPattern =
-  /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+)|: (?<hold>hold)|: (?<script>script))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
+  /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+)|: (?<hold>hold)|: (?<script>script|story))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
 
 /** One message of a request, whatever the API. */
 interface Said {
@@ -74,6 +76,8 @@ const byRole = (role: string): Said['by'] => {
   return role === 'system' || role === 'developer' ? 'system' : 'model';
 };
 
+/** Gemini has the model in the path. */
+const modelSchema = z.looseObject({ model: z.string().optional() });
 const chatSchema = z.looseObject({
   stream: z.boolean().optional(),
   messages: z.array(z.looseObject({ role: z.string(), content })),
@@ -129,14 +133,16 @@ interface Api {
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 const description = 'Appends a line to a file';
 
-/** Input of a tool, for shells that take a command and its description. */
+/** Input of a tool, for shells that take a command, and but for OpenHands' its description. */
 function inputOf(reply: Reply): object {
   if ('input' in reply) return reply.input;
-  return 'text' in reply ? {} : { command: reply.command, description };
+  if ('text' in reply) return {};
+  const { command, tool } = reply;
+  return tool === 'terminal' ? { command } : { command, description };
 }
 
 const chatCompletions: Api = {
-  shells: ['bash', 'Bash', 'run_shell_command'],
+  shells: ['bash', 'Bash', 'run_shell_command', 'terminal'],
   read: (body) => {
     const { stream, messages, tools = [] } = chatSchema.parse(body);
     return {
@@ -161,15 +167,10 @@ const chatCompletions: Api = {
                 type: 'function',
                 function: {
                   name: reply.tool,
-                  arguments: JSON.stringify(
-                    'input' in reply
-                      ? reply.input
-                      : {
-                          command: reply.command,
-                          description,
-                          ...(reply.tool === 'run_shell_command' ? { is_background: false } : {}),
-                        },
-                  ),
+                  arguments: JSON.stringify({
+                    ...inputOf(reply),
+                    ...(reply.tool === 'run_shell_command' ? { is_background: false } : {}),
+                  }),
                 },
               },
             ],
@@ -379,6 +380,8 @@ function apiOf(path: string): Api | undefined {
  * Anthropic, Gemini. The last message of the user decides each answer.
  */
 export class MockModels implements AsyncDisposable {
+  /** Answers by the name of the model in the request, each with the same usage. */
+  readonly served = new Map<string, number>();
   readonly #server: Server;
   readonly #prompts: PromptSeen[] = [];
   readonly #scripts = new Map<string, readonly Step[]>();
@@ -441,9 +444,14 @@ export class MockModels implements AsyncDisposable {
     return this.#requests.find((request) => request.name === name)?.asked.tools ?? [];
   }
 
+  /** The requests of a script, oldest first. */
+  requestsOf(name: string): readonly string[] {
+    return this.#requests.filter((request) => request.name === name).map(({ body }) => body);
+  }
+
   /** The last request of a script, which has the outputs of all its steps. */
   lastRequest(name: string): string {
-    return this.#requests.findLast((request) => request.name === name)?.body ?? '';
+    return this.requestsOf(name).at(-1) ?? '';
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -465,12 +473,15 @@ export class MockModels implements AsyncDisposable {
       return;
     }
     const body = Buffer.concat(chunks).toString();
-    const asked = api.read(JSON.parse(body), path);
+    const parsed: unknown = JSON.parse(body);
+    const asked = api.read(parsed, path);
     const reply = this.#reply(api, asked, body);
     if (reply === 'held') {
       await once(response, 'close');
       return;
     }
+    const { model = '' } = modelSchema.parse(parsed);
+    this.served.set(model, (this.served.get(model) ?? 0) + 1);
     const written = api.write(reply, String(++this.#replies), asked.isStream);
     response.writeHead(200, {
       'content-type': asked.isStream ? 'text/event-stream' : 'application/json',
@@ -479,10 +490,13 @@ export class MockModels implements AsyncDisposable {
   }
 
   #reply({ shells }: Api, { messages: said, tools }: Asked, body: string): Decision {
-    const last = said.findLastIndex(
-      ({ by, text }) => by === 'user' && text.search(wishPattern) >= 0,
+    const wishes = said.flatMap(({ by, text }, index) =>
+      by === 'user' ? [...text.matchAll(wishPattern)].map(({ groups }) => ({ index, groups })) : [],
     );
-    const wish = [...(said[last]?.text ?? '').matchAll(wishPattern)].at(-1)?.groups;
+    const newest = wishes.at(-1);
+    const isNote = newest?.groups?.['name'] === undefined;
+    const story = wishes.findLast(({ groups }) => groups?.['script'] === 'story');
+    const { index: last, groups: wish } = (isNote && story) || newest || { index: -1 };
     const { name, file, hold, script, verdict, again } = wish ?? {};
     const shell = shells.find((known) => tools.includes(known));
     const isFirst = said.slice(last + 1).every(({ by }) => by === 'user' || by === 'system');

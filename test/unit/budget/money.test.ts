@@ -5,6 +5,8 @@ import {
   maxAmount,
   parseAmount,
   saturated,
+  shownAmount,
+  shownSpent,
   sumOf,
 } from '../../../src/budget/money.ts';
 
@@ -71,4 +73,25 @@ it('a sum stays at the maximum, and counts what is no number as the maximum', ()
     0,
     2,
   ]);
+});
+
+it.each([
+  [1e9, 'USD', '$1'],
+  [5e8, 'USD', '$0.50'],
+  [123_456_789, 'USD', '$0.123456789'],
+  [1_234_567, 'Tokens', '1,234,567 tokens'],
+  [100, 'Tokens', '100 tokens'],
+] as const)('shows %d of %s as %s', (amount, unit, text) => {
+  expect(shownAmount(amount, unit)).toBe(text);
+});
+
+it.each([
+  [1_500_008_000, 'USD', '$1.50'],
+  [2_996_000_000, 'USD', '$3'],
+  [35_008_000, 'USD', '$0.035'],
+  [8_000, 'USD', '$0.000008'],
+  [0, 'USD', '$0'],
+  [1_234_567, 'Tokens', '1,234,567 tokens'],
+] as const)('shows %d of %s that calls have cost as %s', (amount, unit, text) => {
+  expect(shownSpent(amount, unit)).toBe(text);
 });

@@ -142,9 +142,16 @@ const cases: readonly (readonly [string, Facts, string])[] = [
     'Paused: its budget is used up. An admin can raise the budget; one of a day, week or month also starts again by itself.',
   ],
   [
-    'the question about a budget that is used up instead',
-    withSandbox('PAUSED', 'budget-exhausted', 'Paused: $5.00 of $5.00 are spent.', asking('make')),
-    'Asks whether it may run “make”. Paused: $5.00 of $5.00 are spent.',
+    'the question about a budget that is used up instead, which says why it is paused',
+    withSandbox('PAUSED', 'budget-exhausted', 'Paused: the budget is used up.', {
+      pending_approval: question && {
+        ...question,
+        kind: 'budget',
+        title: 'The budget is used up. Continue with $5 more?',
+        summary: 'Continue with $5 more? Model calls have spent $5 of the budget of $5.',
+      },
+    }),
+    'Continue with $5 more? Model calls have spent $5 of the budget of $5.',
   ],
   [
     'the cause of a failed start, and how its owner mends it',

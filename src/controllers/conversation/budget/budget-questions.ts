@@ -1,6 +1,6 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import { found } from '@conversation-operator/kube/errors';
-import { amountOf, formatAmount, parseAmount, sumOf } from '../../../budget/money.ts';
+import { amountOf, formatAmount, parseAmount, shownAmount, sumOf } from '../../../budget/money.ts';
 import { Periods } from '../../../budget/period.ts';
 import type { Approval, RecordedAnswer } from '../../../resources/approval.ts';
 import { conversations } from '../../../resources/conversation.ts';
@@ -22,7 +22,6 @@ import {
   isStoppedRun,
   questionOf,
   raiseOf,
-  shownAmount,
   withBudgetQuestion,
   withBudgetQuestionWithdrawn,
   withBudgetRaised,

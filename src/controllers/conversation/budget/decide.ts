@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto';
-import { amountOf, formatAmount, parseAmount, sumOf } from '../../../budget/money.ts';
+import {
+  amountOf,
+  formatAmount,
+  parseAmount,
+  shownAmount,
+  shownSpent,
+  sumOf,
+} from '../../../budget/money.ts';
 import type { Periods } from '../../../budget/period.ts';
 import { accountOf, budgetsOf, quotaBudgets, type QuotaBudget } from '../../../quota/budgets.ts';
 import { isBudgetQuestion, withClosed, type Approval } from '../../../resources/approval.ts';
@@ -85,14 +92,6 @@ export function raiseOf(exhaustion: BudgetExhaustion, facts: BudgetFacts): Offer
     : { amount, decidedBy: 'Admin' };
 }
 
-/** An amount for people: `$0.50`, or `12,000 tokens`. */
-export function shownAmount(amount: number, unit: BudgetCurrency): string {
-  const text = formatAmount(amount, unit);
-  const [whole = '', fraction] = text.split('.');
-  if (unit === 'Tokens') return `${whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')} tokens`;
-  return fraction === undefined ? `$${whole}` : `$${whole}.${fraction.padEnd(2, '0')}`;
-}
-
 const options = { proceed: 'continue', stop: 'stop' } as const;
 
 /** The question whether the run may go on. Its id is new each time, so that an answer counts once. */
@@ -106,17 +105,21 @@ export function questionOf(
   { amount, decidedBy }: OfferedRaise,
 ): Approval {
   const { unit, quota, account, resetTime } = exhaustion;
-  const read = (text: string): string => shownAmount(parseAmount(text, unit), unit);
+  const spent = parseAmount(exhaustion.spent, unit);
   const limit = sumOf(parseAmount(exhaustion.limit, unit), parseAmount(exhaustion.raised, unit));
   const more = shownAmount(amount, unit);
-  const whose = quota === undefined ? 'this conversation' : `quota ${quota}`;
+  const whose = quota === undefined ? 'This conversation' : `Quota ${quota}`;
+  const rest = spent < limit ? ', and the rest is too little for the next call' : '';
   const summary = [
-    `The budget of ${shownAmount(limit, unit)} of ${whose} is used up: ${read(exhaustion.spent)} are spent.`,
     `Continue with ${more} more?`,
+    `${whose} has spent ${shownSpent(spent, unit)} of its budget of ${shownAmount(limit, unit)}${rest}.`,
+    `With the raise, the budget is ${shownAmount(sumOf(limit, amount), unit)}, and the run continues where it was.`,
     ...(decidedBy === 'Admin' ? ['An administrator has to allow this.'] : []),
     ...(resetTime === undefined
       ? []
-      : [`The budget starts again at ${resetTime}, and the run then continues by itself.`]),
+      : [
+          `Without it, the run continues by itself when the budget starts again at ${resetTime.slice(0, 16).replace('T', ' ')} UTC.`,
+        ]),
   ].join(' ');
   return {
     id: `budget-${uuidOf(`budget/${uid}/${account}/${now}`)}`,

@@ -4,7 +4,6 @@ import {
   isStoppedRun,
   questionOf,
   raiseOf,
-  shownAmount,
   withBudgetQuestion,
   withBudgetQuestionWithdrawn,
   withBudgetRaised,
@@ -167,16 +166,6 @@ describe('raiseOf', () => {
   });
 });
 
-it.each([
-  [1e9, 'USD', '$1'],
-  [5e8, 'USD', '$0.50'],
-  [123_456_789, 'USD', '$0.123456789'],
-  [1_234_567, 'Tokens', '1,234,567 tokens'],
-  [100, 'Tokens', '100 tokens'],
-] as const)('shows %d of %s as %s', (amount, unit, text) => {
-  expect(shownAmount(amount, unit)).toBe(text);
-});
-
 const asked = (offered: Parameters<typeof questionOf>[2], exhausted = exhaustion): Approval =>
   questionOf(exhausted, { uid: 'u', agentEpoch: 3, now: noon }, offered);
 const question = asked({ amount: 5e8, decidedBy: 'Owner' });
@@ -187,7 +176,7 @@ describe('questionOf', () => {
       kind: 'budget',
       title: 'The budget is used up. Continue with $0.50 more?',
       summary:
-        'The budget of $1 of quota default is used up: $0.99 are spent. Continue with $0.50 more? The budget starts again at 2026-04-01T00:00:00.000Z, and the run then continues by itself.',
+        'Continue with $0.50 more? Quota default has spent $0.99 of its budget of $1, and the rest is too little for the next call. With the raise, the budget is $1.50, and the run continues where it was. Without it, the run continues by itself when the budget starts again at 2026-04-01 00:00 UTC.',
       complete: true,
       text: '',
       kept: true,
@@ -202,8 +191,13 @@ describe('questionOf', () => {
   it('says that an administrator has to allow it', () => {
     const { summary } = asked({ amount: 1e9, decidedBy: 'Admin' }, { ...own, raised: '0.25' });
     expect(summary).toBe(
-      'The budget of $1.25 of this conversation is used up: $0.99 are spent. Continue with $1 more? An administrator has to allow this.',
+      'Continue with $1 more? This conversation has spent $0.99 of its budget of $1.25, and the rest is too little for the next call. With the raise, the budget is $2.25, and the run continues where it was. An administrator has to allow this.',
     );
+  });
+
+  it('says of a budget that is spent whole only that', () => {
+    const { summary } = asked({ amount: 1e9, decidedBy: 'Owner' }, { ...own, spent: '1' });
+    expect(summary).toContain(' has spent $1 of its budget of $1. With the raise,');
   });
 
   it('has another id each time', () => {
