@@ -1,4 +1,5 @@
-// Installs the agents of the table of vendors where the tests expect them.
+// Installs the agents of the table of vendors, or those that the arguments name, where the tests
+// expect them.
 import { installAcpAgent } from '../../src/commands/local-agents.ts';
 import { acpAgentNames } from '../../src/resources/acp-settings.ts';
 import { agentsFolder } from '../support/agents-folder.ts';
@@ -7,7 +8,8 @@ const ended = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => ended.abort(new Error('interrupted')));
 
-for (const name of acpAgentNames) {
+const [, , ...named] = process.argv;
+for (const name of acpAgentNames.filter((each) => named.length === 0 || named.includes(each))) {
   try {
     await installAcpAgent(name, {
       folder: agentsFolder,

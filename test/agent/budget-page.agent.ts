@@ -1,3 +1,4 @@
+import type { Request } from 'playwright-core';
 import { z } from 'zod';
 import { AcpAgents } from '../acp/support/acp-agents.ts';
 import { storyTask } from '../acp/support/mock-models.ts';
@@ -13,7 +14,7 @@ const dollarsPerToken = 0.1;
 const dollarsPerCall = 0.5;
 /** A call needs 16 tokens of output, so three calls fit, and six more after a raise. */
 const maxCost = 3;
-const callsBefore = 3;
+const spentBefore = 1.5;
 const lines = 5;
 
 const usageSchema = z.object({ total: z.object({ calls: z.number() }) });
@@ -28,6 +29,8 @@ type Run = (typeof runs)[number];
 let agents: AcpAgents;
 let window: Window;
 const ids = new Map<Run, string>();
+/** How many requests of its script the model had when the question came. */
+const askedBefore = new Map<Run, number>();
 const idOf = (run: Run): string => ids.get(run) ?? '';
 
 beforeAll(async () => {
@@ -55,6 +58,8 @@ const row = ({ fruit }: Run) =>
   window.page.getByRole('listitem').filter({ has: window.page.getByRole('link', { name: fruit }) });
 const question = () => window.page.locator('#question');
 const proceed = () => question().getByRole('button', { name: /^Continue with/ });
+/** The line below the state of a conversation, which has its cost. */
+const lastRun = (cost: number) => new RegExp(`^Last run: .* · \\${money(cost)} · `);
 const spentOf = async (run: Run): Promise<number> =>
   (await agents.up.conversation(idOf(run))).usage?.cost ?? 0;
 const budgetOf = async (run: Run): Promise<string> =>
@@ -105,71 +110,81 @@ describe('a person with the real OpenHands agent and the real codex', () => {
   step('sees in the list that both ask, and what each has cost', async () => {
     for (const run of runs) {
       await row(run).getByText(`Continue with $${maxCost} more?`).waitFor();
-      await row(run)
-        .getByText(money(callsBefore * dollarsPerCall), { exact: true })
-        .waitFor();
+      await row(run).getByText(money(spentBefore), { exact: true }).waitFor();
     }
   });
 
-  describe.each(runs)('$template', (run) => {
+  for (const run of runs) {
     const { template, fruit } = run;
-    let before: readonly string[];
-
     step(`reads the question of ${template}`, async () => {
       const { page } = window;
       await row(run).getByRole('link').first().click();
       await question().waitFor();
-      before = agents.models.requestsOf(fruit);
-      const text = await question().innerText();
-      expect(text).toContain(money(callsBefore * dollarsPerCall));
-      expect(text).toContain(`$${maxCost} `);
-      expect(text).toContain(`$${maxCost} more`);
-      expect(await spentOf(run)).toBeCloseTo(callsBefore * dollarsPerCall, 3);
-      await page.getByText(`Last run`).first().waitFor();
+      askedBefore.set(run, agents.models.requestsOf(fruit).length);
+      expect((await question().locator('p').allInnerTexts()).join()).toBe(
+        `Continue with $${maxCost} more? This conversation has spent ${money(spentBefore)} of its budget of $${maxCost}, and the rest is too little for the next call. With the raise, the budget is $${2 * maxCost}, and the run continues where it was.`,
+      );
+      expect(await question().getByRole('button').allInnerTexts()).toEqual([
+        'Stop here',
+        `Continue with $${maxCost} more`,
+      ]);
+      await page.getByText(lastRun(spentBefore)).waitFor();
+      // A new question ignores clicks for a moment.
+      await proceed().and(page.locator('[aria-disabled=false]')).waitFor();
       await pictures(`question of ${template}`);
     });
 
     step(`raises the budget of ${template} by two clicks, of which one counts`, async () => {
       const { page } = window;
-      const answers: unknown[] = [];
-      page.on('request', (request) => {
-        if (request.method() === 'POST' && request.url().includes('/approvals/'))
-          answers.push(request.postDataJSON());
-      });
+      const answers: Request[] = [];
+      const note = (request: Request): void => {
+        if (request.method() === 'POST') answers.push(request);
+      };
+      page.on('request', note);
       await proceed().dblclick();
       await question().waitFor({ state: 'detached' });
-      await window.picture(`after the raise of ${template}`);
       await eventually('the raise', async () => (await budgetOf(run)) === String(2 * maxCost));
-      expect(answers).toEqual([{ option_id: 'continue' }]);
+      page.off('request', note);
+      expect(answers.map((request) => request.postDataJSON() as unknown)).toEqual([
+        { option_id: 'continue' },
+      ]);
+      const { pathname } = new URL(answers[0]?.url() ?? '');
+      await agents.up.call('POST', pathname, { option_id: 'continue' });
+      await window.picture(`after the raise of ${template}`);
+      await page.getByRole('link', { name: 'Conversations' }).click();
     });
+  }
 
+  for (const run of runs) {
+    const { template, fruit } = run;
     step(`sees ${template} continue with its context, and finish`, async () => {
       const { page } = window;
+      await row(run).getByRole('link').first().click();
       await page.getByText(`All ${fruit} are counted.`).first().waitFor();
       await page
         .locator('.state')
         .getByText(/^Done /)
         .waitFor();
-      const [next = ''] = agents.models.requestsOf(fruit).slice(before.length);
-      expect(next).toContain(outputOf(fruit, 0));
+      const requests = agents.models.requestsOf(fruit);
+      expect(requests[askedBefore.get(run) ?? NaN]).toContain(outputOf(fruit, 0));
       const { sandbox_id: sandbox } = await agents.up.conversation(idOf(run));
       expect(await agents.file(sandbox ?? '', `${fruit}.txt`)).toBe(
         Array.from({ length: lines }, (_, line) => `${outputOf(fruit, line)}\n`).join(''),
       );
       expect(await budgetOf(run)).toBe(String(2 * maxCost));
       // The relay writes usage at most once in five seconds.
-      const least = agents.models.requestsOf(fruit).length * dollarsPerCall;
-      expect(least).toBeGreaterThan(callsBefore * dollarsPerCall);
+      const least = requests.length * dollarsPerCall;
+      expect(least).toBeGreaterThan(spentBefore);
       const spent = await eventually('the cost', async () => {
         const cost = await spentOf(run);
         return cost >= least && cost;
       });
-      await page.getByText(new RegExp(`^Last run: .* · \\${money(spent)} · `)).waitFor();
-      await pictures(`end of ${template}`);
+      await page.getByText(lastRun(spent)).waitFor();
+      await window.picture(`end of ${template}`, { fullPage: true });
       await page.getByRole('link', { name: 'Conversations' }).click();
       await row(run).getByText(money(spent), { exact: true }).waitFor();
     });
-  });
+  }
 
   step('sees the sums of what the model has served', async () => {
     const { page } = window;
