@@ -49,8 +49,8 @@ export function shownAmount(amount: number, unit: BudgetUnit): string {
 const nanosPerDollar = 1_000_000_000;
 
 /**
- * A sum of calls for people: from a dollar on in cents, and below in hundredths of a cent. An amount
- * below these is shown as it is, and never as zero.
+ * A sum of calls for people: from a dollar on in cents, below in hundredths of a cent. An amount
+ * under these is shown as it is, never as zero.
  */
 export function shownSpent(amount: number, unit: BudgetUnit): string {
   if (unit === 'Tokens') return shownAmount(amount, unit);

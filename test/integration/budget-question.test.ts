@@ -66,7 +66,7 @@ it('asks when the budget ends, and the run goes on with its context once its own
     complete: true,
     notice: null,
     title: expect.stringMatching(/^The budget is used up\. Continue with \$/) as string,
-    summary: expect.stringContaining('$0.002 are spent') as string,
+    summary: expect.stringContaining('has spent $0.002 of its budget of $0.017') as string,
   });
   expect(await up.conversation(id)).toMatchObject({
     sandbox_status_reason: 'budget-exhausted',
