@@ -6,7 +6,7 @@ import { violationsIn } from '../browser/support/accessibility.ts';
 import { Window } from '../browser/support/browser.ts';
 import { signInByLink } from '../browser/support/sign-in.ts';
 import { steps } from '../browser/support/steps.ts';
-import { hookMs } from '../support/agent-service.ts';
+import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** Each answer has 10 tokens of input, which are free, and 5 of output. */
@@ -41,7 +41,7 @@ beforeAll(async () => {
     ]),
   });
   window = await Window.open({ firstPicture: 271 });
-  window.page.setDefaultTimeout(60_000);
+  window.page.setDefaultTimeout(startMs);
 }, hookMs);
 afterAll(async () => {
   await window.close();
