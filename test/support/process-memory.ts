@@ -7,8 +7,8 @@ const chunkBytes = 16 * 1024 * 1024;
  * Whether the memory of a process has one of the texts in bytes or in UTF-16, as Node stores texts.
  * Throws where the memory can not be read, as nothing would be found there.
  */
-export function memoryHas(pid: number, text: string): boolean {
-  const forms = [Buffer.from(text, 'latin1'), Buffer.from(text, 'utf16le')];
+export function memoryHas(pid: number, ...texts: readonly string[]): boolean {
+  const forms = texts.flatMap((text) => [Buffer.from(text, 'latin1'), Buffer.from(text, 'utf16le')]);
   const overlap = Math.max(...forms.map(({ length }) => length));
   const memory = openSync(`/proc/${pid}/mem`, 'r');
   const chunk = Buffer.alloc(chunkBytes + overlap);
