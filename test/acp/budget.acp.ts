@@ -20,7 +20,10 @@ beforeAll(async () => {
     MODELS_PRICES: JSON.stringify([{ model: 'm', inputPerMillion: 0, outputPerMillion: 1000 }]),
   });
 }, hookMs);
-afterEach(() => agents.removeAll(), startMs);
+afterEach(async () => {
+  const t0 = performance.now(); await agents.expectKeyless(); process.stdout.write(`SCAN ${Math.round(performance.now() - t0)} ms\n`);
+  await agents.removeAll();
+}, startMs);
 afterAll(() => agents.stop(), hookMs);
 
 /** Calls that the relay has refused because of a budget. */

@@ -49,7 +49,7 @@ it.each([
   ['base64', `${makeKey};held = btoa('ab' + held.join('') + 'c');console.log(1)`, {}, ['mem']],
 ])('a key is found in a process with it in %s', async (_place, program, env, found) => {
   const { pid } = await start(program, env as Record<string, string>);
-  expect(tracesInProcess(pid, forms)).toEqual(found.map((part) => `/proc/${pid}/${part}`));
+  expect(tracesInProcess(pid, key)).toEqual(found.map((part) => `/proc/${pid}/${part}`));
 });
 
 it('the processes of a sandbox are those with its mark, and their children without an environment', async () => {

@@ -56,12 +56,12 @@ export function sandboxProcesses(up: Pick<Installation, 'agentProcesses'>): read
   return [...found];
 }
 
-/** What of a process has the key: its environment, its arguments, or its memory. */
-export function tracesInProcess(pid: number, forms: readonly string[]): readonly string[] {
+/** What of a process has the key: its environment or its arguments in any form, or its memory. */
+export function tracesInProcess(pid: number, key: string): readonly string[] {
   const has = (part: string): boolean => {
-    if (part !== 'mem') return keyIn(processFile(pid, part), forms);
+    if (part !== 'mem') return keyIn(processFile(pid, part), formsOfKey(key));
     try {
-      return memoryHas(pid, ...forms);
+      return memoryHas(pid, key, ...base64Parts(key));
     } catch (error) {
       if (!lives(pid)) return false;
       throw error;
@@ -128,7 +128,7 @@ export async function tracesOfKey(up: Installation, key: string): Promise<readon
   const archive = join(up.dataDir, 'archive');
   const archived = existsSync(archive) ? [...storedTexts(archive)] : [];
   return [
-    ...sandboxProcesses(up).flatMap((pid) => tracesInProcess(pid, forms)),
+    ...sandboxProcesses(up).flatMap((pid) => tracesInProcess(pid, key)),
     ...filesWithKey(up.dataDir, forms),
     ...archived.filter(([, text]) => keyIn(text, forms)).map(([path]) => path),
     ...objectsWithKey(json, forms),
