@@ -68,6 +68,14 @@ export class AgentService {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
+  async stopKeyless(): Promise<void> {
+    try {
+      await this.expectKeyless();
+    } finally {
+      await this.stop();
+    }
+  }
+
   /** Throws if the sandboxes that are there, or what is left of others, have the key of the model. */
   async expectKeyless(): Promise<void> {
     const traces = await tracesOfKey(this.#up, this.#env['LLM_API_KEY'] ?? '');

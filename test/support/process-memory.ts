@@ -4,6 +4,7 @@ import { processFile } from './process-file.ts';
 const pageBytes = 4096;
 const entryBytes = 8;
 const chunkPages = 4096;
+const entriesAtOnce = 131_072;
 
 /**
  * Whether the memory of a process has one of the texts in bytes or in UTF-16, as Node stores texts.
@@ -48,10 +49,10 @@ interface Pages {
 
 /** Runs of at most `chunkPages` writable pages that have been used: a process reserves many more. */
 function* presentPages(pid: number, pagemap: number): Generator<Pages> {
-  const entries = Buffer.alloc(chunkPages * entryBytes);
+  const entries = Buffer.alloc(entriesAtOnce * entryBytes);
   for (const { from, to } of usedRanges(pid))
-    for (let page = from; page < to; page += chunkPages) {
-      const length = Math.min(chunkPages, to - page) * entryBytes;
+    for (let page = from; page < to; page += entriesAtOnce) {
+      const length = Math.min(entriesAtOnce, to - page) * entryBytes;
       const count = readPart(pagemap, entries.subarray(0, length), page * entryBytes) / entryBytes;
       // The highest two bits say that a page is in memory, or has been swapped out.
       const isUsed = (index: number): boolean =>
@@ -59,8 +60,9 @@ function* presentPages(pid: number, pagemap: number): Generator<Pages> {
       for (let index = 0; index < count; index++) {
         if (!isUsed(index)) continue;
         const first = index;
-        while (isUsed(index)) index++;
+        while (index < first + chunkPages && isUsed(index)) index++;
         yield { page: page + first, count: index - first };
+        index--;
       }
     }
 }
