@@ -37,7 +37,7 @@ async function start(program: string, env: Readonly<Record<string, string>> = {}
 }
 
 /** Makes the key in the memory of a process, whose arguments and environment do not have it. */
-const made = [...key].map((letter) => letter.charCodeAt(0) + 1).join();
+const made = Array.from(Buffer.from(key), (code) => code + 1).join();
 const makeKey = `globalThis.held = [${made}].map((code) => String.fromCharCode(code - 1))`;
 
 it.each([
@@ -48,7 +48,7 @@ it.each([
   ['wide text', `${makeKey};held = held.join('') + '\\u2713';console.log(1)`, {}, ['mem']],
   ['base64', `${makeKey};held = btoa('ab' + held.join('') + 'c');console.log(1)`, {}, ['mem']],
 ])('a key is found in a process with it in %s', async (_place, program, env, found) => {
-  const { pid } = await start(program, env as Record<string, string>);
+  const { pid } = await start(program, env);
   expect(tracesInProcess(pid, key)).toEqual(found.map((part) => `/proc/${pid}/${part}`));
 });
 
@@ -66,7 +66,7 @@ it.each([
   ['as it is', key],
   ['in a URL', `https://x/?key=${encodeURIComponent(key)}&y`],
   ['in hex', Buffer.from(key).toString('hex')],
-  ['backwards', [...key].toReversed().join('')],
+  ['backwards', key.split('').toReversed().join('')],
   ['in two halves, the second one first', `${key.slice(10)}${key.slice(0, 10)}`],
   ...['', 'a', 'ab'].map((before) => [
     `in base64 after ${before.length} bytes`,
@@ -76,7 +76,7 @@ it.each([
   for (const place of ['a/b/c', '.config/.d']) {
     const path = join(folder, place, 'file');
     mkdirSync(join(folder, place), { recursive: true });
-    writeFileSync(path, `\0\xff${text ?? ''}\n`, 'latin1');
+    writeFileSync(path, `\0\xff${text}\n`, 'latin1');
     expect(filesWithKey(folder, forms)).toEqual([path]);
     rmSync(path);
   }

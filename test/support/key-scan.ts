@@ -31,7 +31,7 @@ export function formsOfKey(key: string): readonly string[] {
       bytes.toString('hex').toUpperCase(),
       ...base64,
       ...base64.map((part) => part.replaceAll('+', '-').replaceAll('/', '_')),
-      [...key].toReversed().join(''),
+      key.split('').toReversed().join(''),
       key.slice(half) + key.slice(0, half),
     ]),
   ];
@@ -56,7 +56,7 @@ export function sandboxProcesses(up: Pick<Installation, 'agentProcesses'>): read
   return [...found];
 }
 
-/** What of a process has the key: its environment or its arguments in any form, or its memory. */
+/** Parts of a process with the key: environment and arguments in any form, and memory. */
 export function tracesInProcess(pid: number, key: string): readonly string[] {
   const has = (part: string): boolean => {
     if (part !== 'mem') return keyIn(processFile(pid, part), formsOfKey(key));

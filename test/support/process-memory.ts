@@ -11,7 +11,10 @@ const entriesAtOnce = 131_072;
  * Throws where the memory can not be read, as nothing would be found there.
  */
 export function memoryHas(pid: number, ...texts: readonly string[]): boolean {
-  const forms = texts.flatMap((text) => [Buffer.from(text, 'latin1'), Buffer.from(text, 'utf16le')]);
+  const forms = texts.flatMap((text) => [
+    Buffer.from(text, 'latin1'),
+    Buffer.from(text, 'utf16le'),
+  ]);
   const overlap = Math.max(...forms.map(({ length }) => length));
   const memory = openSync(`/proc/${pid}/mem`, 'r');
   const pagemap = openSync(`/proc/${pid}/pagemap`, 'r');
@@ -25,7 +28,11 @@ export function memoryHas(pid: number, ...texts: readonly string[]): boolean {
     for (const { page, count } of presentPages(pid, pagemap)) {
       pages += count;
       if (page !== nextPage) kept = 0;
-      const bytes = readPart(memory, chunk.subarray(kept, kept + count * pageBytes), page * pageBytes);
+      const bytes = readPart(
+        memory,
+        chunk.subarray(kept, kept + count * pageBytes),
+        page * pageBytes,
+      );
       readPages += bytes / pageBytes;
       const filled = chunk.subarray(0, kept + bytes);
       if (forms.some((form) => filled.includes(form))) return true;

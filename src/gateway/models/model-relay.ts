@@ -137,8 +137,8 @@ function noAnswerOf(error: unknown, signal: AbortSignal): string {
 }
 
 /**
- * Statuses of a proxy, or of a provider itself, that has given up waiting for an answer. That may be
- * charged, as a part of it has been made; a call can ask for a short wait.
+ * Statuses of a provider, or of a proxy before it, that has given up waiting for an answer. A part
+ * of the answer has been made, and may be charged; a call can ask for a short wait.
  */
 const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
 
