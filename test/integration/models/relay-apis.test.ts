@@ -134,7 +134,7 @@ describe.each(apiNames)('a call of %s', (api) => {
             'x-litellm-key': modelKey,
             'x-litellm-call-id': '5',
             'x-litellm-response-cost': '1.35e-05',
-            // Owners would see what all have spent together with the key, and where the provider is.
+            // Owners would see what all have spent with the key, and where the provider is.
             'x-litellm-key-spend': '12',
             'x-litellm-model-api-base': 'http://models.internal/v1',
             'openai-processing-ms': '4',
