@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, hookMs);
 // One sandbox at a time, so that the processes of a test are known.
 afterEach(() => agents.removeAll(), startMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 afterAll(() => {
   const seconds = (ms: number | undefined) =>
     ms === undefined ? '-' : `${(ms / 1000).toFixed(1)} s`;

@@ -20,8 +20,11 @@ beforeAll(async () => {
     MODELS_PRICES: JSON.stringify([{ model: 'm', inputPerMillion: 0, outputPerMillion: 1000 }]),
   });
 }, hookMs);
-afterEach(() => agents.removeAll(), startMs);
-afterAll(() => agents.stop(), hookMs);
+afterEach(async () => {
+  await agents.expectKeyless();
+  await agents.removeAll();
+}, startMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 /** Calls that the relay has refused because of a budget. */
 async function refusals(): Promise<number> {

@@ -20,7 +20,7 @@ let agents: AcpAgents;
 beforeAll(async () => {
   agents = await AcpAgents.start({ AGENTS: 'codex' });
 }, hookMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 describe('codex', () => {
   it('has an archive that answers as the bridge did, also after a pause within a turn', async () => {

@@ -51,7 +51,7 @@ beforeAll(async () => {
   }
 }, 2 * hookMs);
 afterAll(async () => {
-  await agents.stop();
+  await agents.stopKeyless();
   await outside[Symbol.asyncDispose]();
   await forge.close();
   rmSync(credentials, { recursive: true });

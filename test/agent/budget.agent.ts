@@ -15,7 +15,7 @@ beforeAll(async () => {
     MODELS_PRICES: JSON.stringify([{ model: 'm', inputPerMillion: 0, outputPerMillion: 1000 }]),
   });
 }, hookMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 async function refusals(): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();

@@ -19,7 +19,7 @@ let agents: Agents;
 beforeAll(async () => {
   agents = await Agents.start();
 }, hookMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 /** The last line that a script prints, which is JSON. */
 async function python(file: string, env: Record<string, string>): Promise<unknown> {

@@ -42,6 +42,7 @@ beforeAll(async () => {
   });
 }, hookMs);
 afterAll(async () => {
+  // The sandboxes have the key, because commands of these tests print it.
   await agents.stop();
   await host.stop();
   rmSync(credentials, { recursive: true });

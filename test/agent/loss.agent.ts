@@ -7,7 +7,7 @@ let agents: Agents;
 beforeAll(async () => {
   agents = await Agents.start();
 }, hookMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 const steps = [
   tool('echo once >> once.txt'),

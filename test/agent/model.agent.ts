@@ -6,7 +6,7 @@ let agents: Agents;
 beforeAll(async () => {
   agents = await Agents.start();
 }, hookMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 /** The cause of a failed run, as kubectl and the REST service report it. */
 async function reasonsOf(id: string): Promise<{ kubectl: string; rest: string }> {

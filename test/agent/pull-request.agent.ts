@@ -57,6 +57,7 @@ beforeAll(async () => {
   await change('/api/v1/secrets', { name: 'OWNER_TOKEN', value: values.OWNER_TOKEN });
 }, 2 * hookMs);
 afterAll(async () => {
+  // The agents of the template without the relay have the key of the model.
   await agents.stop();
   await outside[Symbol.asyncDispose]();
   await forge.close();

@@ -8,7 +8,7 @@ let agents: Agents;
 beforeAll(async () => {
   agents = await Agents.start();
 }, hookMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 describe('with the real agent, the quota', () => {
   it('pauses a task that runs, and lets it finish when there is room again', async () => {

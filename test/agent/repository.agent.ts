@@ -35,7 +35,7 @@ beforeAll(async () => {
   });
 }, hookMs);
 afterAll(async () => {
-  await agents.stop();
+  await agents.stopKeyless();
   await host.stop();
   rmSync(credentials, { recursive: true });
 }, hookMs);

@@ -1,13 +1,13 @@
 import { finish, marker, tool } from '../support/model-server.ts';
 import { Agents, hookMs, modelKey } from './support/agents.ts';
-import { processTexts, tracesOf } from './support/traces.ts';
+import { processTexts } from './support/traces.ts';
 
 let agents: Agents;
 
 beforeAll(async () => {
   agents = await Agents.start();
 }, hookMs);
-afterAll(() => agents.stop(), hookMs);
+afterAll(() => agents.stopKeyless(), hookMs);
 
 interface Usage {
   readonly accumulated_token_usage: {
@@ -72,7 +72,7 @@ describe('a task for the real agent', () => {
 
   it('shows the key of the model nowhere: not in a resource, a log, a file of the sandbox, or the environment of its processes', async () => {
     expect(processTexts(agents).size).toBeGreaterThan(0);
-    expect(await tracesOf(agents, modelKey)).toEqual([]);
+    await agents.expectKeyless();
   });
 });
 

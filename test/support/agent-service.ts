@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { agentsFolder } from './agents-folder.ts';
 import { eventually } from './eventually.ts';
+import { tracesOfKey } from './key-scan.ts';
 import { Installation } from './installation.ts';
 import { kubectl } from './kubectl.ts';
 import type { ConversationRecord } from './rest-user.ts';
@@ -65,6 +66,20 @@ export class AgentService {
   async stop(): Promise<void> {
     await this.#up.stop();
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async stopKeyless(): Promise<void> {
+    try {
+      await this.expectKeyless();
+    } finally {
+      await this.stop();
+    }
+  }
+
+  /** Throws if the sandboxes that are there, or what is left of others, have the key of the model. */
+  async expectKeyless(): Promise<void> {
+    const traces = await tracesOfKey(this.#up, this.#env['LLM_API_KEY'] ?? '');
+    if (traces.length > 0) throw new Error(`The key of the model is in ${traces.join(', ')}`);
   }
 
   /** Starts a conversation and waits until its agent has accepted it. */

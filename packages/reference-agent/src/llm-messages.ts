@@ -24,7 +24,6 @@ const authentication: Failure = {
 
 const byStatus: Readonly<Record<number, Failure>> = {
   401: authentication,
-  403: authentication,
   404: {
     code: 'NotFoundError',
     detail: 'The model or its endpoint does not exist.',

@@ -58,7 +58,10 @@ export function requestHeadersOf(headers: IncomingHttpHeaders): Headers {
   return sent;
 }
 
-/** Headers of an answer that agents use. All others are about the provider's own connections. */
+/**
+ * Headers of an answer that agents use. All others are about the provider's own connections, or
+ * tell an owner about others: LiteLLM writes what all have spent with the key, and its addresses.
+ */
 const passed: ReadonlySet<string> = new Set([
   'cache-control',
   'content-encoding',
@@ -67,10 +70,12 @@ const passed: ReadonlySet<string> = new Set([
   'request-id',
   'retry-after',
   'retry-after-ms',
+  'x-litellm-call-id',
+  'x-litellm-response-cost',
   'x-request-id',
   'x-should-retry',
 ]);
-const passedPrefixes = ['anthropic-', 'openai-', 'x-ratelimit-', 'x-goog-', 'x-litellm-'];
+const passedPrefixes = ['anthropic-', 'openai-', 'x-ratelimit-', 'x-goog-'];
 
 /** The headers of a provider's answer that the agent gets: none that contains the key. */
 export const answerHeadersOf = (

@@ -136,13 +136,19 @@ function noAnswerOf(error: unknown, signal: AbortSignal): string {
   return 'The provider of the model has not answered in time.';
 }
 
-/** Sends an error of the provider, which has cost nothing. A key that it repeats is hidden. */
+/**
+ * Statuses of a provider, or of a proxy before it, that has given up waiting for an answer. A part
+ * of the answer has been made, and may be charged; a call can ask for a short wait.
+ */
+const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
+
+/** Sends an error of the provider, which costs nothing else. A key that it repeats is hidden. */
 async function sendError(
   { status, headers, body }: ProviderAnswer,
   { call: { response }, key, counted }: RelayedCall,
   signal: AbortSignal,
 ): Promise<void> {
-  counted?.account.settle({ kind: 'failed' });
+  counted?.account.settle({ kind: lateStatuses.has(status) ? 'broken' : 'failed' });
   if (status === 401 || status === 403) {
     body.destroy();
     throw new CallRefused(

@@ -7,6 +7,17 @@ const otherModels = [
   ...['content_policy_fallbacks', 'context_window_fallback_dict', 'model_list', 'user_config'],
   ...['api_base', 'base_url', 'api_key', 'custom_llm_provider'],
 ] as const;
+/**
+ * Fields by which LiteLLM sends another request to the provider than the one that is counted here:
+ * with other fields, without a limit, to another model or account, or more than once.
+ */
+const rewriting: ReadonlySet<string> = new Set([
+  ...['additional_drop_params', 'azure', 'config', 'default_headers', 'deployment_id'],
+  ...['drop_params', 'extra_body', 'extra_headers', 'extra_query', 'headers', 'litellm_params'],
+  ...['litellm_credential_name', 'max_retries', 'num_retries', 'optional_params', 'organization'],
+  ...['prompt_id', 'provider_specific_header', 'retry_policy', 'router_settings_override'],
+  ...['silent_model', 'specific_deployment'],
+]);
 /** Fields that make a provider bill more than text tokens, whatever their value is. */
 const billedApart = [
   ...['audio', 'background', 'compaction', 'compound_custom', 'container', 'enable_search'],
@@ -103,6 +114,11 @@ export class BodyReader {
       if (isPresent(body[name]))
         throw new BadCallError(
           `The field "${name}" is not allowed; a call goes to the one model of the field "model".`,
+        );
+    for (const [name, each] of Object.entries(body))
+      if (rewriting.has(name) && isPresent(each))
+        throw new BadCallError(
+          `The field "${name}" is not allowed; a proxy for models may send another request because of it.`,
         );
     for (const name of billedApart) if (isPresent(body[name])) this.billsApart(`"${name}"`);
     for (const [name, normal] of tiers)

@@ -20,8 +20,8 @@ const maxTokens = 1_000_000_000;
 /**
  * The usage of one call, from the object `usage` of an answer, or `usageMetadata` of Gemini. One
  * that is not valid counts as absent, so that the caller charges what it reserved: with a negative,
- * fractional or huge count, text in place of a number, more cached tokens than input, or without a
- * count that the API always has.
+ * fractional or huge count, text in place of a number, more cached tokens than input, without a
+ * count that the API always has, or with nothing but 0, as LiteLLM writes for no usage.
  */
 export function usageIn(api: ModelApi, value: unknown): TokenUsage | undefined {
   const usage = objectOf(value);
@@ -41,6 +41,7 @@ export function sanitised(
 ): TokenUsage | undefined {
   const isValid =
     Object.values(usage).every((count) => Number.isSafeInteger(count) && count >= 0) &&
+    usage.inputTokens + usage.outputTokens > 0 &&
     (usage.hourCacheWriteTokens ?? 0) <= usage.cacheWriteTokens &&
     usage.cachedInputTokens + usage.cacheWriteTokens <= usage.inputTokens &&
     usage.inputTokens <= bound.inputTokens &&

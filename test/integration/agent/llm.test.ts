@@ -68,6 +68,7 @@ describe('a conversation with a model', () => {
 
   it.each([
     [401, 'LLMAuthenticationError'],
+    [403, 'LLMBadRequestError'],
     [404, 'NotFoundError'],
     [429, 'LLMRateLimitError'],
     [500, 'LLMServiceUnavailableError'],

@@ -132,6 +132,11 @@ describe.each(apiNames)('a call of %s', (api) => {
             'set-cookie': 'a=b',
             server: 'cloudflare',
             'x-litellm-key': modelKey,
+            'x-litellm-call-id': '5',
+            'x-litellm-response-cost': '1.35e-05',
+            // Owners would see what all have spent with the key, and where the provider is.
+            'x-litellm-key-spend': '12',
+            'x-litellm-model-api-base': 'http://models.internal/v1',
             'openai-processing-ms': '4',
             'x-request-id': Buffer.from('zähler').toString('latin1'),
             upgrade: 'h2c',
@@ -145,8 +150,11 @@ describe.each(apiNames)('a call of %s', (api) => {
       'x-ratelimit-remaining-tokens': '7',
       'retry-after': '3',
       'openai-processing-ms': '4',
+      'x-litellm-call-id': '5',
+      'x-litellm-response-cost': '1.35e-05',
     });
-    for (const name of ['set-cookie', 'server', 'x-litellm-key', 'upgrade', 'alt-svc'])
+    const withheld = ['set-cookie', 'server', 'x-litellm-key', 'upgrade', 'alt-svc'];
+    for (const name of [...withheld, 'x-litellm-key-spend', 'x-litellm-model-api-base'])
       expect(headers).not.toHaveProperty(name);
   });
 

@@ -120,6 +120,15 @@ const faults: readonly (readonly [
 ];
 
 describe.each(apiNames)('a provider of %s', (api) => {
+  it.each([408, 504])(
+    'that has given up waiting for an answer, with status %d, may charge for it',
+    async (status) => {
+      scene.provider.behave = () => ({ inputTokens: 0, fault: { status } });
+      expect(await small(api)).toMatchObject({ status });
+      expect(await scene.spentInAll()).toBeGreaterThan(4_000_000);
+    },
+  );
+
   it('that does wrong is reported in the shape of the API, and paid for what it may have done', async () => {
     let charged = 0;
     for (const [what, behaviour, status, says, isCharged] of faults) {
@@ -136,7 +145,7 @@ describe.each(apiNames)('a provider of %s', (api) => {
   });
 
   it('has its own errors passed on with their headers, and without the key', async () => {
-    for (const status of [400, 402, 404, 408, 413, 422, 429, 500, 503, 529]) {
+    for (const status of [400, 402, 404, 413, 422, 429, 500, 503, 529]) {
       const body = `{"error": {"message":"ä ${status}"} }`;
       scene.provider.behave = () => ({
         inputTokens: 0,

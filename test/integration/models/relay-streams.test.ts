@@ -51,7 +51,7 @@ const events = (response: ServerResponse): ServerResponse =>
 /** Usages with counts that cannot be, under the names of all four APIs. */
 const usages: readonly object[] = [
   {},
-  ...[-10, 1e308, 0.5, '1', true, [1], { tokens: 1 }].map((count) => ({
+  ...[0, -10, 1e308, 0.5, '1', true, [1], { tokens: 1 }].map((count) => ({
     prompt_tokens: count,
     completion_tokens: count,
     input_tokens: count,

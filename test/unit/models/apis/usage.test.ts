@@ -82,6 +82,23 @@ describe('the usage of an answer', () => {
       expect(usageIn(api, { ...valid[api], [name]: none })).toBeUndefined();
   });
 
+  // LiteLLM has 0 for an answer whose provider says nothing. A prompt is never empty.
+  it.each<[ModelApi, Fields]>([
+    ['openai-chat', { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
+    ['openai-responses', { input_tokens: 0, output_tokens: 0 }],
+    ['anthropic-messages', { input_tokens: 0, output_tokens: 0 }],
+    ['gemini', { promptTokenCount: 0 }],
+  ])('of %s counts as absent where all counts are 0: %j', (api, usage) => {
+    expect(usageIn(api, usage)).toBeUndefined();
+  });
+
+  it('is valid without input where an answer was written: Ollama does not count a cached prompt', () => {
+    expect(usageIn('openai-chat', { prompt_tokens: 0, completion_tokens: 5 })).toEqual({
+      ...plain,
+      inputTokens: 0,
+    });
+  });
+
   it('counts as absent where more is cached than there was', () => {
     const details = { cached_tokens: 6, cache_write_tokens: 5 };
     expect(
