@@ -118,7 +118,11 @@ export const withoutHolder = (account: Account, id: string, spent: number): Acco
 export function withoutDead(account: Account, nowMs: number): Account {
   const dead = account.holders
     .toSorted((a, b) => b.renewedAtMs - a.renewedAtMs)
-    .filter(({ renewedAtMs }, index) => nowMs - renewedAtMs > deadAfterMs || index >= maxHolders);
+    .filter(
+      // A holder whose clock was far ahead would otherwise keep its grant for long after its death.
+      ({ renewedAtMs }, index) =>
+        Math.abs(nowMs - renewedAtMs) > deadAfterMs || index >= maxHolders,
+    );
   return dead.reduce(
     (left, { id, granted, spent }) => withoutHolder(left, id, Math.max(granted, spent)),
     account,

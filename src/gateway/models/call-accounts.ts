@@ -105,6 +105,10 @@ export class BudgetedAccounts implements CallAccounts {
     const { asked, budgets, conversation, signal, price } = call;
     const isInMoney = budgets.some(({ unit }) => unit === 'USD');
     if (isInMoney) checkPrice(call);
+    else if (asked.runsAtProvider)
+      throw notAllowed(
+        `A budget in tokens holds, and nothing bounds the tokens of ${asked.surcharge ?? 'this call'}. Leave it out.`,
+      );
     const bound = boundOf(call);
     const { isSelfContained } = asked;
     const atMs = this.#options.clock.now();

@@ -28,7 +28,7 @@ import { newPool, sizeOf } from '../limits/pools.ts';
 import type { CallAccounts } from './call-accounts.ts';
 import { CallHolders, type CallHolder, type CallHoldersOptions } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
-import { keyHeaders, requestHeadersOf } from './forwarded-headers.ts';
+import { isForwardedParameter, keyHeaders, requestHeadersOf } from './forwarded-headers.ts';
 import { ModelRelay } from './model-relay.ts';
 import type { Providers } from './providers.ts';
 
@@ -52,6 +52,8 @@ const bytesPerTurn = 256 * 1024;
 /** Where a call of an agent goes. */
 interface Destination {
   readonly holder: CallHolder;
+  /** Base URL of the provider, in which nothing is of the agent. */
+  readonly base: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly key: string | undefined;
@@ -116,7 +118,7 @@ export class ModelsHandler implements CallbackHandler {
     const leave = await this.#calls.wait(share, { signal: call.signal });
     try {
       const operation = this.#operationOf(call, holder, rest);
-      const destination = await this.#destinationOf(call, holder, rest);
+      const destination = await this.#destinationOf(call, holder, { rest, operation });
       const bytes = bodyBytesOf(call.request, maxBodyBytes);
       const free = await this.#bodies.wait(share, { signal: call.signal, units: bytes });
       try {
@@ -155,7 +157,7 @@ export class ModelsHandler implements CallbackHandler {
   async #destinationOf(
     { request, query }: CallbackRequest,
     holder: CallHolder,
-    rest: string,
+    { rest, operation }: { readonly rest: string; readonly operation: Operation | undefined },
   ): Promise<Destination> {
     const { credentials } = this.#options;
     const { template, conversation, sandbox, places } = holder;
@@ -182,15 +184,17 @@ export class ModelsHandler implements CallbackHandler {
         `The model credential ${credential}, which the sandbox template ${conversation.spec.templateName} names, is missing or can't be used.`,
       );
     const url = new URL(upstreamUrlOf(base, `/${rest}`));
-    for (const [name, value] of query) if (name !== 'key') url.searchParams.append(name, value);
+    for (const [name, value] of query)
+      if (operation === undefined ? name !== 'key' : isForwardedParameter(name))
+        url.searchParams.append(name, value);
     const headers = { ...requestHeadersOf(request.headers), ...keyHeaders(key, places) };
-    return { holder, url, headers, key };
+    return { holder, base, url, headers, key };
   }
 
   async #generate(
     call: CallbackRequest,
     operation: Extract<Operation, { kind: 'generate' }>,
-    { holder, ...destination }: Destination,
+    { holder, base, ...destination }: Destination,
   ): Promise<void> {
     const { accounts } = this.#options;
     const body = await readBody(call.request, maxBodyBytes);
@@ -203,7 +207,7 @@ export class ModelsHandler implements CallbackHandler {
       asked,
       bodyBytes: body.length,
       beta: String(call.request.headers['anthropic-beta'] ?? ''),
-      baseUrl: destination.url.href,
+      baseUrl: base,
       signal: call.signal,
     });
     try {
@@ -226,7 +230,7 @@ export class ModelsHandler implements CallbackHandler {
     setImmediate(await this.#turns.wait({ owner: sandbox.spec.owner }, { units, signal }));
   }
 
-  async #pass(call: CallbackRequest, { holder, ...destination }: Destination) {
+  async #pass(call: CallbackRequest, { holder, base: _base, ...destination }: Destination) {
     const { method } = call.request;
     if (method !== 'GET' && method !== 'POST')
       throw new CallRefused('not-found', `The relay for models does not relay ${method ?? ''}.`);

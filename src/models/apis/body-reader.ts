@@ -1,16 +1,26 @@
 import { BadCallError, ModelApi } from './model-api.ts';
 import { shortened } from './json-scan.ts';
 
-/** Fields that name further models, hosts or keys: a call goes to one model, which is `model`. */
+/**
+ * Fields that name further models, hosts or keys, or that a proxy such as LiteLLM merges into the
+ * request that it sends: a call goes to one model, which is `model`.
+ */
 const otherModels = [
   ...['models', 'fallbacks', 'fallback_models', 'context_window_fallbacks'],
   ...['content_policy_fallbacks', 'context_window_fallback_dict', 'model_list', 'user_config'],
-  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider'],
+  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider', 'litellm_credential_name'],
+  ...['extra_body', 'extra_headers', 'extra_query', 'preset', 'providerOptions'],
 ] as const;
-/** Fields that make a provider bill more than text tokens, whatever their value is. */
+/**
+ * Fields that make a provider bill more than text tokens, whatever their value is, or because of
+ * which a proxy removes the maximum of the output, adds content, makes several calls of one, or
+ * selects a dearer server.
+ */
 const billedApart = [
   ...['audio', 'background', 'compaction', 'compound_custom', 'container', 'enable_search'],
   ...['mcp_servers', 'plugins', 'prediction', 'prompt', 'search_parameters', 'web_search_options'],
+  ...['additional_drop_params', 'data_sources', 'max_retries', 'num_retries', 'prompt_id'],
+  ...['provider', 'request_timeout', 'stream_timeout', 'timeout', 'vector_store_ids'],
 ] as const;
 /** Fields of the price of tokens, with the values that leave it as it is. */
 const tiers = [

@@ -102,6 +102,13 @@ it('a holder that is silent for ten minutes is removed, and its whole grant is s
   expect(committedOf(after)).toBe(committedOf(silent));
 });
 
+it('a holder whose clock is far ahead is removed as one whose clock is far behind', () => {
+  const ahead = account({ holders: [holder('a', 30, 20, nowMs + deadAfterMs + 1)] });
+  expect(withoutDead(ahead, nowMs)).toMatchObject({ spent: 30, holders: [] });
+  const slightly = account({ holders: [holder('a', 30, 20, nowMs + deadAfterMs)] });
+  expect(withoutDead(slightly, nowMs)).toBe(slightly);
+});
+
 it('of too many holders, the oldest count as dead', () => {
   const many = account({
     holders: Array.from({ length: 102 }, (_, index) => holder(String(index), 10, 1, nowMs - index)),

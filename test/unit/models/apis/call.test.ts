@@ -205,6 +205,11 @@ describe('a body that is wrong', () => {
     ['"model"', 'anthropic-messages', { model: 'a'.repeat(257) }],
     ['"model" must be absent or the model of the path', 'gemini', { model: 'models/gemini-4' }],
     ['"models"', 'openai-chat', { models: ['dear'] }],
+    ['"extra_body"', 'openai-chat', { extra_body: { model: 'dear' } }],
+    ['"extra_headers"', 'anthropic-messages', { extra_headers: { 'anthropic-beta': 'dear' } }],
+    ['"preset"', 'openai-chat', { preset: 'dear' }],
+    ['"providerOptions"', 'openai-chat', { providerOptions: { gateway: { models: ['dear'] } } }],
+    ['must name one model', 'openai-responses', { model: 'cheap,dear' }],
     ['"fallbacks"', 'anthropic-messages', { fallbacks: [{ model: 'dear' }] }],
     ['"api_base"', 'openai-responses', { api_base: 'http://elsewhere' }],
     ['"stream"', 'openai-chat', { stream: 1 }],
@@ -336,6 +341,11 @@ describe('a call that costs more than its tokens', () => {
     ['openai-chat', '"modalities"', { modalities: ['text', 'audio'] }],
     ['openai-chat', '"prediction"', { prediction: { type: 'content', content: 'a' } }],
     ['openai-chat', '"plugins"', { plugins: [{ id: 'web' }] }],
+    // What servers between the relay and the model do, or add, because of a field.
+    ...[
+      ...['additional_drop_params', 'num_retries', 'max_retries', 'timeout', 'stream_timeout'],
+      ...['request_timeout', 'vector_store_ids', 'prompt_id', 'data_sources', 'provider'],
+    ].map((field): [ModelApi, string, Fields] => ['openai-chat', `"${field}"`, { [field]: 1 }]),
     ...[
       ...['web_search', 'web_search_preview', 'file_search', 'code_interpreter', 'mcp'],
       ...['image_generation', 'computer', 'programmatic_tool_calling', 'tool_search', 'unknown'],
