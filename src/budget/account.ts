@@ -22,11 +22,10 @@ export const deadAfterMs = 600_000;
 const maxHolders = 100;
 
 const dayMs = 24 * 3_600_000;
-/** Duration after its end for which an account stays in the record, for those who read it. */
-const keepEndedMs = 35 * dayMs;
-/** The same in a record with more accounts than `manyAccounts`; the schema allows 200. */
-const keepEndedOfManyMs = 2 * dayMs;
+/** Number of accounts beyond which a record forgets ended ones; the schema allows 200. */
 const manyAccounts = 150;
+/** Duration after its end for which an account stays in such a record. */
+const keepEndedMs = 2 * dayMs;
 
 export const emptyAccount = (key: string, unit: BudgetUnit): Account => ({
   key,
@@ -130,12 +129,16 @@ export function withoutDead(account: Account, nowMs: number): Account {
 }
 
 /**
- * Leaves out accounts whose period ended long ago, and of which no holder is left that could settle
- * into them.
+ * Leaves out accounts of too many: those whose period has ended, the earliest first, and of which no
+ * holder is left that could settle into them. Danger: what was spent of an account is forgotten with
+ * it, so a replica whose clock is wrong must not leave out more than it has to. A record is for one
+ * month, and so has few accounts.
  */
 export function withoutForgotten(accounts: readonly Account[], nowMs: number): readonly Account[] {
-  const keepMs = accounts.length > manyAccounts ? keepEndedOfManyMs : keepEndedMs;
-  return accounts.filter(
-    ({ key, holders }) => holders.length > 0 || endOfAccountMs(key) + keepMs >= nowMs,
-  );
+  if (accounts.length <= manyAccounts) return accounts;
+  const ended = accounts
+    .filter(({ key, holders }) => holders.length === 0 && endOfAccountMs(key) + keepEndedMs < nowMs)
+    .sort((one, other) => endOfAccountMs(one.key) - endOfAccountMs(other.key));
+  const forgotten = new Set(ended.slice(0, accounts.length - manyAccounts));
+  return accounts.filter((account) => !forgotten.has(account));
 }
