@@ -44,7 +44,7 @@ export interface AskedCall extends CallHolder {
 
 /** The account of one call. Only the first `settle` has an effect. */
 export interface OpenAccount {
-  /** Maximum output tokens that the request has to be given; undefined: those that it has. */
+  /** Maximum output tokens that the request has to have; undefined: no budget holds. */
   readonly limit: number | undefined;
   settle(outcome: CallOutcome): void;
 }
@@ -152,10 +152,7 @@ export class BudgetedAccounts implements CallAccounts {
       reserved.release();
       throw new Error('the ledger has granted less than the least amount');
     }
-    return {
-      limit: perAnswer === asked.maxOutputTokens ? undefined : perAnswer,
-      settle: once((outcome) => this.#settle(call, reserved, outcome)),
-    };
+    return { limit: perAnswer, settle: once((outcome) => this.#settle(call, reserved, outcome)) };
   }
 
   #settle(call: PricedCall, reserved: Reservation | undefined, outcome: CallOutcome): void {

@@ -5,7 +5,7 @@ import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { isRelayed, modelsFolder, upstreamOfConversation } from '../../agent/model-relay.ts';
 import { readCall } from '../../models/apis/call.ts';
-import { withMaxOutput, withUsageInStream } from '../../models/apis/edits.ts';
+import { withMaxOutput, withMaxTokens, withUsageInStream } from '../../models/apis/edits.ts';
 import {
   BadCallError,
   ModelApi,
@@ -240,18 +240,25 @@ export class ModelsHandler implements CallbackHandler {
   }
 }
 
+/** Models of OpenAI, which obey `max_completion_tokens` behind every server. */
+const openAiModel = /(?:^|\/)(?:gpt-[3-9]|o[1-9]|chatgpt-|codex-)/i;
+
 /** The request as the provider gets it: without a change where neither of the two is needed. */
 function editedBody(
-  { api, isStream }: ModelCall,
+  { api, isStream, maxOutputTokens, model }: ModelCall,
   text: string,
   { limit, host }: { readonly limit: number | undefined; readonly host: string },
 ): string {
+  const isChat = api === ModelApi.OpenAiChat;
+  const isOpenAi = /(^|\.)openai\.(com|azure\.com)$/.test(host);
+  let edited = text;
+  if (limit !== undefined && maxOutputTokens !== undefined && isChat)
+    if (!isOpenAi && !openAiModel.test(model)) edited = withMaxTokens(edited);
   // The models of OpenAI that reason refuse `max_tokens`; other servers know nothing else.
-  const added = /(^|\.)openai\.(com|azure\.com)$/.test(host)
-    ? 'max_completion_tokens'
-    : 'max_tokens';
-  const limited = limit === undefined ? text : withMaxOutput(api, text, limit, added);
-  return api === ModelApi.OpenAiChat && isStream ? withUsageInStream(limited) : limited;
+  const added = isOpenAi ? 'max_completion_tokens' : 'max_tokens';
+  if (limit !== undefined && limit !== maxOutputTokens)
+    edited = withMaxOutput(api, edited, limit, added);
+  return isChat && isStream ? withUsageInStream(edited) : edited;
 }
 
 /** The path after the conversation, as it was sent and without the query. */

@@ -263,6 +263,18 @@ it.each<[ApiName, object]>([
   expect(refusalIn(api, got)).toMatch(/^A budget in tokens holds, and nothing bounds the tokens/);
 });
 
+it.each([
+  { max_completion_tokens: 3 },
+  { max_tokens: null, max_completion_tokens: 3 },
+  { max_completion_tokens: null },
+])('a server that knows max_tokens alone writes no more than was reserved: %j', async (fields) => {
+  scene.provider.behave = ({ body }) => ({ outputTokens: Number(body['max_tokens'] ?? 60_000) });
+  scene.budget(0.1);
+  expect(await askModel(alice, 'chat', { fields })).toMatchObject({ status: 200 });
+  expect(scene.excesses).toEqual([]);
+  expect(await scene.spentInAll()).toBe(scene.provider.chargedNanos);
+});
+
 it('a call that names several models is refused', async () => {
   const got = await askModel(alice, 'chat', { fields: { model: 'm,m' } });
   expect(got.status).toBe(400);

@@ -90,12 +90,16 @@ describe('an answer', () => {
     expect(read('openai-chat', eventStream, early + content).usage).toBeUndefined();
     const whole = `${early}${content}data: [DONE]\n\n`;
     expect(read('openai-chat', eventStream, whole).usage).toBeUndefined();
-    expect(read('openai-chat', eventStream, `${content}${whole.replace(content, '')}`).usage).toBeDefined();
+    expect(
+      read('openai-chat', eventStream, `${content}${whole.replace(content, '')}`).usage,
+    ).toBeDefined();
   });
 
   it('of a list that the API does not know has no usage', () => {
     const one = { choices: [{}], usage: { prompt_tokens: 1, completion_tokens: 1 } };
-    expect(read('openai-chat', 'application/json', JSON.stringify([one, one])).usage).toBeUndefined();
+    expect(
+      read('openai-chat', 'application/json', JSON.stringify([one, one])).usage,
+    ).toBeUndefined();
   });
 
   it('of a failed response has the usage that it says', () => {
