@@ -129,10 +129,10 @@ export function withoutDead(account: Account, nowMs: number): Account {
 }
 
 /**
- * Leaves out accounts of too many: those whose period has ended, the earliest first, and of which no
- * holder is left that could settle into them. Danger: what was spent of an account is forgotten with
- * it, so a replica whose clock is wrong must not leave out more than it has to. A record is for one
- * month, and so has few accounts.
+ * Leaves out some accounts where there are too many: those whose period has ended, the earliest
+ * first, and of which no holder is left that could settle into them. Danger: with an account, its
+ * spending is forgotten, so a replica whose clock is wrong must not leave out more than it has to.
+ * A record is for one month, and so has few accounts.
  */
 export function withoutForgotten(accounts: readonly Account[], nowMs: number): readonly Account[] {
   if (accounts.length <= manyAccounts) return accounts;

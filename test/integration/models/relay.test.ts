@@ -57,7 +57,7 @@ it.each([
     const accounts = record.status?.accounts?.map((account) => ({ ...account, raised }));
     expect(accounts).toHaveLength(1);
     const status = { ...record.status, accounts };
-    await scene.client.updateStatus(usageRecords, { ...record, status } as never);
+    await scene.client.updateStatus(usageRecords, { ...record, status });
   }
   const { client, provider } = scene;
   await using other = await RelayScene.start({ client, provider });

@@ -341,7 +341,7 @@ describe('a call that costs more than its tokens', () => {
     ['openai-chat', '"modalities"', { modalities: ['text', 'audio'] }],
     ['openai-chat', '"prediction"', { prediction: { type: 'content', content: 'a' } }],
     ['openai-chat', '"plugins"', { plugins: [{ id: 'web' }] }],
-    // What servers between the relay and the model do, or add, because of a field.
+    // Servers between the relay and the model obey these.
     ...[
       ...['additional_drop_params', 'num_retries', 'max_retries', 'timeout', 'stream_timeout'],
       ...['request_timeout', 'vector_store_ids', 'prompt_id', 'data_sources', 'provider'],
