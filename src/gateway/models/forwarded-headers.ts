@@ -63,7 +63,7 @@ export function requestHeadersOf(headers: IncomingHttpHeaders): Headers {
  * the model that `model` names, and Google's servers bill another project for `$userProject`.
  */
 const parameters: ReadonlySet<string> = new Set([
-  ...['alt', 'api-version', 'beta', 'client_version'],
+  ...['$alt', 'alt', 'api-version', 'beta', 'client_version'],
   ...['after', 'after_id', 'before_id', 'limit', 'order', 'pageSize', 'pageToken'],
 ]);
 

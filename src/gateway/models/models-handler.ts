@@ -242,6 +242,8 @@ export class ModelsHandler implements CallbackHandler {
 
 /** Models of OpenAI, which obey `max_completion_tokens` behind every server. */
 const openAiModel = /(?:^|\/)(?:gpt-[3-9]|o[1-9]|chatgpt-|codex-)/i;
+/** Hosts of other providers that document `max_completion_tokens`. */
+const obeysNewName = /(^|\.)(x\.ai|groq\.com)$/;
 
 /** The request as the provider gets it: without a change where neither of the two is needed. */
 function editedBody(
@@ -252,8 +254,9 @@ function editedBody(
   const isChat = api === ModelApi.OpenAiChat;
   const isOpenAi = /(^|\.)openai\.(com|azure\.com)$/.test(host);
   let edited = text;
-  if (limit !== undefined && maxOutputTokens !== undefined && isChat)
-    if (!isOpenAi && !openAiModel.test(model)) edited = withMaxTokens(edited);
+  const knowsName = isOpenAi || openAiModel.test(model) || obeysNewName.test(host);
+  if (limit !== undefined && maxOutputTokens !== undefined && isChat && !knowsName)
+    edited = withMaxTokens(edited);
   // The models of OpenAI that reason refuse `max_tokens`; other servers know nothing else.
   const added = isOpenAi ? 'max_completion_tokens' : 'max_tokens';
   if (limit !== undefined && limit !== maxOutputTokens)

@@ -275,6 +275,24 @@ it.each([
   expect(await scene.spentInAll()).toBe(scene.provider.chargedNanos);
 });
 
+it('a model of OpenAI behind another server has the maximum in the name that it knows', async () => {
+  scene.template({
+    agent: {
+      port: 8000,
+      workingDir: '/',
+      model: 'openai/gpt-5',
+      baseUrl: `${scene.provider.url}/v1`,
+      credential: 'platform',
+    },
+  });
+  scene.budget(1);
+  const fields = { model: 'gpt-5', max_completion_tokens: 30 };
+  expect(await askModel(alice, 'chat', { fields })).toMatchObject({ status: 200 });
+  const [call] = scene.provider.calls;
+  expect(call?.body).toMatchObject(fields);
+  expect(call?.body).not.toHaveProperty('max_tokens');
+});
+
 it('a call that names several models is refused', async () => {
   const got = await askModel(alice, 'chat', { fields: { model: 'm,m' } });
   expect(got.status).toBe(400);
