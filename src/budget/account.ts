@@ -22,11 +22,10 @@ export const deadAfterMs = 600_000;
 const maxHolders = 100;
 
 const dayMs = 24 * 3_600_000;
-/** Duration after its end for which an account stays in the record, for those who read it. */
-const keepEndedMs = 35 * dayMs;
-/** The same in a record with more accounts than `manyAccounts`; the schema allows 200. */
-const keepEndedOfManyMs = 2 * dayMs;
+/** Number of accounts beyond which a record forgets ended ones; the schema allows 200. */
 const manyAccounts = 150;
+/** Duration after its end for which an account stays in such a record. */
+const keepEndedMs = 2 * dayMs;
 
 export const emptyAccount = (key: string, unit: BudgetUnit): Account => ({
   key,
@@ -118,7 +117,11 @@ export const withoutHolder = (account: Account, id: string, spent: number): Acco
 export function withoutDead(account: Account, nowMs: number): Account {
   const dead = account.holders
     .toSorted((a, b) => b.renewedAtMs - a.renewedAtMs)
-    .filter(({ renewedAtMs }, index) => nowMs - renewedAtMs > deadAfterMs || index >= maxHolders);
+    .filter(
+      // A holder whose clock was far ahead would otherwise keep its grant for long after its death.
+      ({ renewedAtMs }, index) =>
+        Math.abs(nowMs - renewedAtMs) > deadAfterMs || index >= maxHolders,
+    );
   return dead.reduce(
     (left, { id, granted, spent }) => withoutHolder(left, id, Math.max(granted, spent)),
     account,
@@ -126,12 +129,16 @@ export function withoutDead(account: Account, nowMs: number): Account {
 }
 
 /**
- * Leaves out accounts whose period ended long ago, and of which no holder is left that could settle
- * into them.
+ * Leaves out some accounts where there are too many: those whose period has ended, the earliest
+ * first, and of which no holder is left that could settle into them. Danger: with an account, its
+ * spending is forgotten, so a replica whose clock is wrong must not leave out more than it has to.
+ * A record is for one month, and so has few accounts.
  */
 export function withoutForgotten(accounts: readonly Account[], nowMs: number): readonly Account[] {
-  const keepMs = accounts.length > manyAccounts ? keepEndedOfManyMs : keepEndedMs;
-  return accounts.filter(
-    ({ key, holders }) => holders.length > 0 || endOfAccountMs(key) + keepMs >= nowMs,
-  );
+  if (accounts.length <= manyAccounts) return accounts;
+  const ended = accounts
+    .filter(({ key, holders }) => holders.length === 0 && endOfAccountMs(key) + keepEndedMs < nowMs)
+    .sort((one, other) => endOfAccountMs(one.key) - endOfAccountMs(other.key));
+  const forgotten = new Set(ended.slice(0, accounts.length - manyAccounts));
+  return accounts.filter((account) => !forgotten.has(account));
 }

@@ -30,6 +30,17 @@ export function parseAmount(text: string, unit: BudgetUnit): number {
   return value;
 }
 
+/**
+ * The amount of a text of a resource, which a person may have edited beyond what this program
+ * writes: an amount beyond the maximum is the maximum, and digits too many are left out.
+ */
+export function storedAmount(text: string, unit: BudgetUnit): number {
+  const [whole = '', fraction = ''] = text.split('.');
+  if (Number(whole) >= maxAmount / 10 ** fractionDigits[unit]) return maxAmount;
+  const kept = fraction.slice(0, fractionDigits[unit]);
+  return parseAmount(kept === '' ? whole : `${whole}.${kept}`, unit);
+}
+
 /** The shortest text that `parseAmount` reads as this amount. */
 export function formatAmount(amount: number, unit: BudgetUnit): string {
   const digits = fractionDigits[unit];
@@ -68,6 +79,10 @@ export function amountOf(value: number, unit: BudgetUnit): number {
     throw new AmountError(`${allowed[unit]}; not ${String(value)}`);
   return amount;
 }
+
+/** The same where a number beyond the maximum stands for no bound. */
+export const boundOf = (value: number, unit: BudgetUnit): number =>
+  amountOf(Math.min(value, maxAmount / 10 ** fractionDigits[unit]), unit);
 
 /** An integer from 0 to `maxAmount`: a fraction is rounded up, and NaN is the maximum. */
 export function saturated(amount: number): number {

@@ -91,12 +91,13 @@ function cellOf(value: string | number): string {
   const text = String(value);
   // A spreadsheet runs a cell that begins like this as a formula, unless a quote mark precedes it.
   const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /**
  * The items as CSV (RFC 4180) with a header. A key that begins with `=`, `+`, `-`, `@`, a tab or a
- * carriage return has a `'` before it.
+ * carriage return has a `'` before it. One with a semicolon, which separates cells in some
+ * countries, is in quotation marks.
  */
 export const toCsv = (items: readonly UsageItem[]): string =>
   [columns, ...items.map((item) => columns.map((column) => item[column]))]

@@ -1,4 +1,4 @@
-import { AmountError, amountOf, maxAmount, parseAmount, sumOf } from '../budget/money.ts';
+import { amountOf, storedAmount, sumOf } from '../budget/money.ts';
 import { accountKey, isTimeZone, type Period, type Periods } from '../budget/period.ts';
 import type { Budget } from '../budget/ledger.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
@@ -112,16 +112,6 @@ export interface BudgetUse {
   readonly reserved: number;
 }
 
-/** An amount of a record. One beyond every budget, which only people can write, is the maximum. */
-function amountIn(text: string, unit: Budget['unit']): number {
-  try {
-    return parseAmount(text, unit);
-  } catch (error) {
-    if (error instanceof AmountError) return maxAmount;
-    throw error;
-  }
-}
-
 /** The use of a budget, as the record shows it. */
 export function useOf(
   { account: key, unit, limit }: Pick<Budget, 'account' | 'unit' | 'limit'>,
@@ -129,7 +119,7 @@ export function useOf(
 ): BudgetUse {
   const account = record?.status?.accounts?.find((each) => each.key === key);
   if (account === undefined) return { limit, spent: 0, reserved: 0 };
-  const amount = (text: string): number => amountIn(text, unit);
+  const amount = (text: string): number => storedAmount(text, unit);
   const { spent, raised = '0', holders = [] } = account;
   const granted = sumOf(...holders.map((holder) => amount(holder.granted)));
   const settled = sumOf(...holders.map((holder) => amount(holder.spent)));

@@ -30,8 +30,8 @@ export const budgetMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'the period of an account begins again': {
     ...account,
-    from: 'endOfAccountMs(key) + keepMs >= nowMs',
-    to: 'endOfAccountMs(key) - keepMs >= nowMs',
+    from: 'if (accounts.length <= manyAccounts) return accounts;',
+    to: 'if (accounts.length <= manyAccounts) return accounts.filter(({ key, holders }) => holders.length > 0 || endOfAccountMs(key) - keepEndedMs >= nowMs);',
   },
   'a call settles twice': {
     ...share,

@@ -44,7 +44,7 @@ export interface AskedCall extends CallHolder {
 
 /** The account of one call. Only the first `settle` has an effect. */
 export interface OpenAccount {
-  /** Maximum output tokens that the request has to be given; undefined: those that it has. */
+  /** Maximum output tokens that the request has to have; undefined: no budget holds. */
   readonly limit: number | undefined;
   settle(outcome: CallOutcome): void;
 }
@@ -105,6 +105,10 @@ export class BudgetedAccounts implements CallAccounts {
     const { asked, budgets, conversation, signal, price } = call;
     const isInMoney = budgets.some(({ unit }) => unit === 'USD');
     if (isInMoney) checkPrice(call);
+    else if (asked.runsAtProvider)
+      throw notAllowed(
+        `A budget in tokens holds, and nothing bounds the tokens of ${asked.surcharge ?? 'this call'}. Leave it out.`,
+      );
     const bound = boundOf(call);
     const { isSelfContained } = asked;
     const atMs = this.#options.clock.now();
@@ -148,10 +152,7 @@ export class BudgetedAccounts implements CallAccounts {
       reserved.release();
       throw new Error('the ledger has granted less than the least amount');
     }
-    return {
-      limit: perAnswer === asked.maxOutputTokens ? undefined : perAnswer,
-      settle: once((outcome) => this.#settle(call, reserved, outcome)),
-    };
+    return { limit: perAnswer, settle: once((outcome) => this.#settle(call, reserved, outcome)) };
   }
 
   #settle(call: PricedCall, reserved: Reservation | undefined, outcome: CallOutcome): void {

@@ -59,6 +59,18 @@ export function requestHeadersOf(headers: IncomingHttpHeaders): Headers {
 }
 
 /**
+ * Parameters of the address that the clients of the APIs need. All others stay here: LiteLLM calls
+ * the model that `model` names, and Google's servers bill another project for `$userProject`.
+ */
+const parameters: ReadonlySet<string> = new Set([
+  ...['$alt', 'alt', 'api-version', 'beta', 'client_version'],
+  ...['after', 'after_id', 'before_id', 'limit', 'order', 'pageSize', 'pageToken'],
+]);
+
+/** Whether the provider gets this parameter of a request that the relay understands. */
+export const isForwardedParameter = (name: string): boolean => parameters.has(name);
+
+/**
  * Headers of an answer that agents use. All others are about the provider's own connections, or
  * tell an owner about others: LiteLLM writes what all have spent with the key, and its addresses.
  */

@@ -5,7 +5,7 @@ import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { isRelayed, modelsFolder, upstreamOfConversation } from '../../agent/model-relay.ts';
 import { readCall } from '../../models/apis/call.ts';
-import { withMaxOutput, withUsageInStream } from '../../models/apis/edits.ts';
+import { withMaxOutput, withMaxTokens, withUsageInStream } from '../../models/apis/edits.ts';
 import {
   BadCallError,
   ModelApi,
@@ -28,7 +28,7 @@ import { newPool, sizeOf } from '../limits/pools.ts';
 import type { CallAccounts } from './call-accounts.ts';
 import { CallHolders, type CallHolder, type CallHoldersOptions } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
-import { keyHeaders, requestHeadersOf } from './forwarded-headers.ts';
+import { isForwardedParameter, keyHeaders, requestHeadersOf } from './forwarded-headers.ts';
 import { ModelRelay } from './model-relay.ts';
 import type { Providers } from './providers.ts';
 
@@ -52,6 +52,8 @@ const bytesPerTurn = 256 * 1024;
 /** Where a call of an agent goes. */
 interface Destination {
   readonly holder: CallHolder;
+  /** Base URL of the provider, in which nothing is of the agent. */
+  readonly base: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly key: string | undefined;
@@ -116,7 +118,7 @@ export class ModelsHandler implements CallbackHandler {
     const leave = await this.#calls.wait(share, { signal: call.signal });
     try {
       const operation = this.#operationOf(call, holder, rest);
-      const destination = await this.#destinationOf(call, holder, rest);
+      const destination = await this.#destinationOf(call, holder, { rest, operation });
       const bytes = bodyBytesOf(call.request, maxBodyBytes);
       const free = await this.#bodies.wait(share, { signal: call.signal, units: bytes });
       try {
@@ -155,7 +157,7 @@ export class ModelsHandler implements CallbackHandler {
   async #destinationOf(
     { request, query }: CallbackRequest,
     holder: CallHolder,
-    rest: string,
+    { rest, operation }: { readonly rest: string; readonly operation: Operation | undefined },
   ): Promise<Destination> {
     const { credentials } = this.#options;
     const { template, conversation, sandbox, places } = holder;
@@ -182,15 +184,17 @@ export class ModelsHandler implements CallbackHandler {
         `The model credential ${credential}, which the sandbox template ${conversation.spec.templateName} names, is missing or can't be used.`,
       );
     const url = new URL(upstreamUrlOf(base, `/${rest}`));
-    for (const [name, value] of query) if (name !== 'key') url.searchParams.append(name, value);
+    for (const [name, value] of query)
+      if (operation === undefined ? name !== 'key' : isForwardedParameter(name))
+        url.searchParams.append(name, value);
     const headers = { ...requestHeadersOf(request.headers), ...keyHeaders(key, places) };
-    return { holder, url, headers, key };
+    return { holder, base, url, headers, key };
   }
 
   async #generate(
     call: CallbackRequest,
     operation: Extract<Operation, { kind: 'generate' }>,
-    { holder, ...destination }: Destination,
+    { holder, base, ...destination }: Destination,
   ): Promise<void> {
     const { accounts } = this.#options;
     const body = await readBody(call.request, maxBodyBytes);
@@ -203,7 +207,7 @@ export class ModelsHandler implements CallbackHandler {
       asked,
       bodyBytes: body.length,
       beta: String(call.request.headers['anthropic-beta'] ?? ''),
-      baseUrl: destination.url.href,
+      baseUrl: base,
       signal: call.signal,
     });
     try {
@@ -226,7 +230,7 @@ export class ModelsHandler implements CallbackHandler {
     setImmediate(await this.#turns.wait({ owner: sandbox.spec.owner }, { units, signal }));
   }
 
-  async #pass(call: CallbackRequest, { holder, ...destination }: Destination) {
+  async #pass(call: CallbackRequest, { holder, base: _base, ...destination }: Destination) {
     const { method } = call.request;
     if (method !== 'GET' && method !== 'POST')
       throw new CallRefused('not-found', `The relay for models does not relay ${method ?? ''}.`);
@@ -236,18 +240,28 @@ export class ModelsHandler implements CallbackHandler {
   }
 }
 
+/** Models of OpenAI, which obey `max_completion_tokens` behind every server. */
+const openAiModel = /(?:^|\/)(?:gpt-[3-9]|o[1-9]|chatgpt-|codex-)/i;
+/** Hosts of other providers that document `max_completion_tokens`. */
+const obeysNewName = /(^|\.)(x\.ai|groq\.com)$/;
+
 /** The request as the provider gets it: without a change where neither of the two is needed. */
 function editedBody(
-  { api, isStream }: ModelCall,
+  { api, isStream, maxOutputTokens, model }: ModelCall,
   text: string,
   { limit, host }: { readonly limit: number | undefined; readonly host: string },
 ): string {
+  const isChat = api === ModelApi.OpenAiChat;
+  const isOpenAi = /(^|\.)openai\.(com|azure\.com)$/.test(host);
+  let edited = text;
+  const knowsName = isOpenAi || openAiModel.test(model) || obeysNewName.test(host);
+  if (limit !== undefined && maxOutputTokens !== undefined && isChat && !knowsName)
+    edited = withMaxTokens(edited);
   // The models of OpenAI that reason refuse `max_tokens`; other servers know nothing else.
-  const added = /(^|\.)openai\.(com|azure\.com)$/.test(host)
-    ? 'max_completion_tokens'
-    : 'max_tokens';
-  const limited = limit === undefined ? text : withMaxOutput(api, text, limit, added);
-  return api === ModelApi.OpenAiChat && isStream ? withUsageInStream(limited) : limited;
+  const added = isOpenAi ? 'max_completion_tokens' : 'max_tokens';
+  if (limit !== undefined && limit !== maxOutputTokens)
+    edited = withMaxOutput(api, edited, limit, added);
+  return isChat && isStream ? withUsageInStream(edited) : edited;
 }
 
 /** The path after the conversation, as it was sent and without the query. */

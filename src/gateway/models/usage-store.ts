@@ -13,7 +13,7 @@ import type {
   StoredRecord,
   WriteOutcome,
 } from '../../budget/record-store.ts';
-import { formatAmount, parseAmount } from '../../budget/money.ts';
+import { formatAmount, storedAmount } from '../../budget/money.ts';
 import { mergedDeltas, withDeltas, type UsageDelta } from '../../models/usage-rows.ts';
 import {
   isUsageRecordOf,
@@ -225,7 +225,7 @@ const storedOf = (object: UsageRecord): StoredUsage => ({
 });
 
 function accountOf({ key, unit, spent, raised = '0', holders = [] }: UsageAccount): Account {
-  const read = (text: string): number => parseAmount(text, unit);
+  const read = (text: string): number => storedAmount(text, unit);
   return {
     key,
     unit,

@@ -136,16 +136,14 @@ const invalid = (field: 'from' | 'to', message: string): ProblemError =>
 /** The months that have a day in the range, in order. */
 function monthsOf(from: string, to: string): readonly string[] {
   const months = [];
-  const last = to.slice(0, 7);
+  const last = Date.parse(`${to}T00:00:00Z`);
   for (
     let at = new Date(`${from.slice(0, 7)}-01T00:00:00Z`);
-    ;
+    at.getTime() <= last;
     at.setUTCMonth(at.getUTCMonth() + 1)
-  ) {
-    const month = at.toISOString().slice(0, 7);
-    if (month > last) return months;
-    months.push(month);
-  }
+  )
+    months.push(at.toISOString().slice(0, 7));
+  return months;
 }
 
 function rangeOf({ from, to }: z.output<typeof querySchema>, nowMs: number) {

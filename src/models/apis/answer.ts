@@ -81,7 +81,8 @@ export class AnswerReader {
   #isComplete(): boolean {
     if (this.#source instanceof SseEvents) return this.#hasEnded;
     if (!this.#source.isComplete) return false;
-    return this.#api !== ModelApi.Gemini || this.#hasEnded;
+    // A list of whole answers, of which each has a usage, is an answer of Gemini alone.
+    return this.#api === ModelApi.Gemini ? this.#hasEnded : !this.#source.isList;
   }
 
   #readEvent(data: string): void {
@@ -97,6 +98,10 @@ export class AnswerReader {
         if (objectOf(value['usage']) !== undefined) {
           this.#usage = objectOf(value['usage']);
           this.#isFinalUsage = Array.isArray(value['choices']) && value['choices'].length === 0;
+        } else if (this.#isFinalUsage && isFilled(value['choices'])) {
+          // The usage was that of a part, because more of the answer has come.
+          this.#usage = undefined;
+          this.#isFinalUsage = false;
         }
         break;
       case ModelApi.OpenAiResponses:

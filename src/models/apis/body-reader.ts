@@ -1,11 +1,15 @@
 import { BadCallError, ModelApi } from './model-api.ts';
 import { shortened } from './json-scan.ts';
 
-/** Fields that name further models, hosts or keys: a call goes to one model, which is `model`. */
+/**
+ * Fields that name further models, hosts or keys, or that a proxy such as LiteLLM merges into the
+ * request that it sends: a call goes to one model, which is `model`.
+ */
 const otherModels = [
   ...['models', 'fallbacks', 'fallback_models', 'context_window_fallbacks'],
   ...['content_policy_fallbacks', 'context_window_fallback_dict', 'model_list', 'user_config'],
-  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider'],
+  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider', 'litellm_credential_name'],
+  ...['extra_body', 'extra_headers', 'extra_query', 'preset', 'providerOptions'],
 ] as const;
 /**
  * Fields by which LiteLLM sends another request to the provider than the one that is counted here:
@@ -13,15 +17,19 @@ const otherModels = [
  */
 const rewriting: ReadonlySet<string> = new Set([
   ...['additional_drop_params', 'azure', 'config', 'default_headers', 'deployment_id'],
-  ...['drop_params', 'extra_body', 'extra_headers', 'extra_query', 'headers', 'litellm_params'],
-  ...['litellm_credential_name', 'max_retries', 'num_retries', 'optional_params', 'organization'],
-  ...['prompt_id', 'provider_specific_header', 'retry_policy', 'router_settings_override'],
-  ...['silent_model', 'specific_deployment'],
+  ...['drop_params', 'headers', 'litellm_params', 'max_retries', 'num_retries'],
+  ...['optional_params', 'organization', 'prompt_id', 'provider_specific_header'],
+  ...['retry_policy', 'router_settings_override', 'silent_model', 'specific_deployment'],
 ]);
-/** Fields that make a provider bill more than text tokens, whatever their value is. */
+/**
+ * Fields that make a provider bill more than text tokens, whatever their value is, or because of
+ * which a proxy adds content, makes several calls of one, or selects a dearer server.
+ */
 const billedApart = [
   ...['audio', 'background', 'compaction', 'compound_custom', 'container', 'enable_search'],
   ...['mcp_servers', 'plugins', 'prediction', 'prompt', 'search_parameters', 'web_search_options'],
+  ...['data_sources', 'provider', 'request_timeout', 'stream_timeout', 'timeout'],
+  ...['vector_store_ids'],
 ] as const;
 /** Fields of the price of tokens, with the values that leave it as it is. */
 const tiers = [

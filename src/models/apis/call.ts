@@ -30,6 +30,8 @@ export function readCall(
     throw new BadCallError(
       `The field "model" must be text of 1 to ${String(maxModelLength)} characters.`,
     );
+  // LiteLLM asks each model of a list.
+  if (model.includes(',')) throw new BadCallError('The field "model" must name one model.');
   const { images, isSelfContained, runsAtProvider, tier, surcharge } = reader;
   const found = { images, isSelfContained, runsAtProvider, tier, surcharge };
   return { call: { ...fields, ...found, api: operation.api, model }, text };

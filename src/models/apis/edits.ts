@@ -56,6 +56,21 @@ export function withMaxOutput(
   }
 }
 
+/**
+ * Names the maximum of a chat completion `max_tokens` where it is only `max_completion_tokens`,
+ * which servers other than OpenAI's may ignore: DeepSeek then writes as much as it can. `text` is a
+ * body that `readCall` accepts; all else in it stays as it is.
+ */
+export function withMaxTokens(text: string): string {
+  const body = objectAt(text, text.indexOf('{'));
+  const member = memberOf(body, ['max_completion_tokens']);
+  if (member === undefined || memberOf(body, ['max_tokens']) !== undefined) return text;
+  // A maximum that is null has to stay the only one of its name.
+  if (body.members.some(({ name }) => name === 'max_tokens'))
+    return withField(body, 'max_tokens', text.slice(member.start, member.end));
+  return `${text.slice(0, member.nameStart)}"max_tokens"${text.slice(member.nameEnd)}`;
+}
+
 /** Lowers the field that has one of `names`, or adds it. */
 function lowered(object: ObjectText, names: readonly string[], tokens: number): string {
   const member = memberOf(object, names);

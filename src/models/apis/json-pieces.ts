@@ -24,6 +24,11 @@ export class JsonPieces {
     return this.#isComplete;
   }
 
+  /** Whether the JSON is a list, as soon as it has begun. */
+  get isList(): boolean {
+    return !this.#isObject;
+  }
+
   push(chunk: Buffer): void {
     let start = 0;
     for (let at = 0; at < chunk.length && !this.#isComplete && !this.#isOther; at++) {

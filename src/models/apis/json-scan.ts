@@ -114,9 +114,11 @@ function decoded(token: string): string {
 export const shortened = (name: string): string =>
   JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name);
 
-/** A field of an object in JSON text, with the offsets of its value. */
+/** A field of an object in JSON text, with the offsets of its name with quotes, and of its value. */
 export interface Member {
   readonly name: string;
+  readonly nameStart: number;
+  readonly nameEnd: number;
   readonly start: number;
   readonly end: number;
 }
@@ -126,12 +128,14 @@ export function membersAt(text: string, open: number): readonly Member[] {
   const members: Member[] = [];
   let depth = 0;
   let name: string | undefined;
+  let [nameStart, nameEnd] = [-1, -1];
   let start = -1;
   for (let at = open; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (isSpace(code)) continue;
     if (depth === 1 && (code === comma || code === closeBrace)) {
-      if (name !== undefined) members.push({ name, start, end: endOfValue(text, at) });
+      if (name !== undefined)
+        members.push({ name, nameStart, nameEnd, start, end: endOfValue(text, at) });
       if (code === closeBrace) return members;
       name = undefined;
       start = -1;
@@ -140,7 +144,10 @@ export function membersAt(text: string, open: number): readonly Member[] {
     if (depth === 1 && name !== undefined && start === -1 && code !== colon) start = at;
     if (code === quote) {
       const end = endOfString(text, at);
-      if (depth === 1 && name === undefined) name = nameOf(text.slice(at, end + 1));
+      if (depth === 1 && name === undefined) {
+        [nameStart, nameEnd] = [at, end + 1];
+        name = nameOf(text.slice(nameStart, nameEnd));
+      }
       at = end;
     } else if (code === openBrace || code === openBracket) depth++;
     else if (code === closeBrace || code === closeBracket) depth--;

@@ -57,7 +57,7 @@ const mapping: Readonly<Record<ModelApi, (usage: JsonObject) => TokenUsage>> = {
     return {
       inputTokens,
       cachedInputTokens: countOf(details?.['cached_tokens']),
-      cacheWriteTokens: countOf(details?.['cache_write_tokens']),
+      ...cacheWritesOf(details, usage),
       // Some providers count the tokens of reasoning in the total alone, and bill them.
       outputTokens: Math.max(outputTokens, countOf(usage['total_tokens']) - inputTokens),
     };
@@ -67,7 +67,7 @@ const mapping: Readonly<Record<ModelApi, (usage: JsonObject) => TokenUsage>> = {
     return {
       inputTokens: required(usage['input_tokens']),
       cachedInputTokens: countOf(details?.['cached_tokens']),
-      cacheWriteTokens: countOf(details?.['cache_write_tokens']),
+      ...cacheWritesOf(details, usage),
       outputTokens: required(usage['output_tokens']),
     };
   },
@@ -91,6 +91,20 @@ const mapping: Readonly<Record<ModelApi, (usage: JsonObject) => TokenUsage>> = {
     outputTokens: countOf(usage['candidatesTokenCount']) + countOf(usage['thoughtsTokenCount']),
   }),
 };
+
+/** LiteLLM, in front of Anthropic, has called the writes to the cache by each of these names. */
+function cacheWritesOf(details: JsonObject | undefined, usage: JsonObject) {
+  const byAge = objectOf(details?.['cache_creation_token_details']);
+  const hour = byAge?.['ephemeral_1h_input_tokens'];
+  return {
+    cacheWriteTokens: Math.max(
+      countOf(details?.['cache_write_tokens']),
+      countOf(details?.['cache_creation_tokens']),
+      countOf(usage['cache_creation_input_tokens']),
+    ),
+    ...(hour === undefined || hour === null ? {} : { hourCacheWriteTokens: countOf(hour) }),
+  };
+}
 
 const required = (value: unknown): number =>
   value === undefined || value === null ? Number.NaN : countOf(value);

@@ -257,3 +257,12 @@ describe('a start of an owner whose budget is exhausted', () => {
     },
   );
 });
+
+it.each(['from=9999-12-01&to=9999-12-31', 'to=9999-12-31', 'from=0000-01-01&to=0000-02-01'])(
+  'a range at an end of the calendar is answered at once: %s',
+  async (range) => {
+    const begin = performance.now();
+    expect(await usage(`?${range}`)).toMatchObject({ status: 200, json: { items: [] } });
+    expect(performance.now() - begin).toBeLessThan(200);
+  },
+);

@@ -226,6 +226,87 @@ describe.each(apiNames)('a call of %s', (api) => {
   });
 });
 
+it.each(apiNames)(
+  'a call of %s has no parameter in its address that its client does not need',
+  async (api) => {
+    const { path } = apis[api];
+    const odd = 'model=dear&$userProject=other&fields=a&x=.openai.azure.com';
+    const query = `alt=sse&beta=true&api-version=2026-01-01&${odd}`;
+    expect(await askModel(alice, api, { path: `${path}?${query}` })).toMatchObject({ status: 200 });
+    const [call] = scene.provider.calls;
+    expect(call?.target.split('?')[1]).toBe('alt=sse&beta=true&api-version=2026-01-01');
+  },
+);
+
+it('the price is that of the provider, whatever provider the address of a call names', async () => {
+  scene.template({
+    agent: {
+      port: 8000,
+      workingDir: '/',
+      model: 'openai/gpt-4o',
+      allowedModels: ['*'],
+      baseUrl: `${scene.provider.url.replace('127.0.0.1', 'localhost')}/v1`,
+      credential: 'platform',
+    },
+  });
+  scene.budget(1);
+  const fields = { model: 'phi-4' };
+  const path = 'chat/completions?alt=a.openai.azure.com';
+  // A model of Azure has no price at a server whose provider nobody knows.
+  expect(await askModel(alice, 'chat', { fields })).toMatchObject({ status: 403 });
+  expect(await askModel(alice, 'chat', { fields, path })).toMatchObject({ status: 403 });
+});
+
+it.each<[ApiName, object]>([
+  ['chat', { web_search_options: {} }],
+  ['responses', { tools: [{ type: 'web_search' }] }],
+  ['messages', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
+  ['gemini', { tools: [{ googleSearch: {} }] }],
+])('a call of %s with %j is refused under a budget in tokens', async (api, fields) => {
+  scene.budget(1_000_000, { currency: 'Tokens' });
+  scene.provider.behave = () => ({ inputTokens: 5_000_000 });
+  const got = await askModel(alice, api, { fields });
+  expect(scene.excesses).toEqual([]);
+  expect(got.status).toBe(403);
+  expect(refusalIn(api, got)).toMatch(/^A budget in tokens holds, and nothing bounds the tokens/);
+});
+
+it.each([
+  { max_completion_tokens: 3 },
+  { max_tokens: null, max_completion_tokens: 3 },
+  { max_completion_tokens: null },
+])('a server that knows max_tokens alone writes no more than was reserved: %j', async (fields) => {
+  scene.provider.behave = ({ body }) => ({ outputTokens: Number(body['max_tokens'] ?? 60_000) });
+  scene.budget(0.1);
+  expect(await askModel(alice, 'chat', { fields })).toMatchObject({ status: 200 });
+  expect(scene.excesses).toEqual([]);
+  expect(await scene.spentInAll()).toBe(scene.provider.chargedNanos);
+});
+
+it('a model of OpenAI behind another server has the maximum in the name that it knows', async () => {
+  scene.template({
+    agent: {
+      port: 8000,
+      workingDir: '/',
+      model: 'openai/gpt-5',
+      baseUrl: `${scene.provider.url}/v1`,
+      credential: 'platform',
+    },
+  });
+  scene.budget(1);
+  const fields = { model: 'gpt-5', max_completion_tokens: 30 };
+  expect(await askModel(alice, 'chat', { fields })).toMatchObject({ status: 200 });
+  const [call] = scene.provider.calls;
+  expect(call?.body).toMatchObject(fields);
+  expect(call?.body).not.toHaveProperty('max_tokens');
+});
+
+it('a call that names several models is refused', async () => {
+  const got = await askModel(alice, 'chat', { fields: { model: 'm,m' } });
+  expect(got.status).toBe(400);
+  expect(refusalIn('chat', got)).toMatch(/"model" must name one model/);
+});
+
 describe('a request that is not counted', () => {
   const headers = () => credential('authorization', alice.token);
 

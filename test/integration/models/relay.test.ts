@@ -1,3 +1,4 @@
+import { usageRecords } from '../../../src/resources/usage-record.ts';
 import { chat, modelKey, RelayScene } from '../../support/models/relay-scene.ts';
 
 let scene: RelayScene;
@@ -42,4 +43,24 @@ it('refuses in the shape of the API once the budget is used up', async () => {
     },
   });
   expect(scene.provider.chargedNanos).toBeLessThanOrEqual(10_000_000);
+});
+
+it.each([
+  ['99999999', 'USD'],
+  ['99999999.000000001', 'USD'],
+  ['1.5', 'Tokens'],
+])('serves where a person has edited a raise to %s %s', async (raised, currency) => {
+  scene.budget(100_000, { currency });
+  expect((await chat(scene.conversation(), { max_tokens: 20 })).status).toBe(200);
+  await scene.close();
+  for (const record of await scene.records()) {
+    const accounts = record.status?.accounts?.map((account) => ({ ...account, raised }));
+    expect(accounts).toHaveLength(1);
+    const status = { ...record.status, accounts };
+    await scene.client.updateStatus(usageRecords, { ...record, status });
+  }
+  const { client, provider } = scene;
+  await using other = await RelayScene.start({ client, provider });
+  other.budget(100_000, { currency });
+  expect((await chat(other.conversation(), { max_tokens: 20 })).status).toBe(200);
 });

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import {
   amountOf,
+  boundOf,
   formatAmount,
   maxAmount,
   parseAmount,
   saturated,
   shownAmount,
   shownSpent,
+  storedAmount,
   sumOf,
 } from '../../../src/budget/money.ts';
 
@@ -94,4 +96,28 @@ it.each([
   [1_234_567, 'Tokens', '1,234,567 tokens'],
 ] as const)('shows %d of %s that calls have cost as %s', (amount, unit, text) => {
   expect(shownSpent(amount, unit)).toBe(text);
+});
+
+it.each([
+  ['12.5', 'USD', 12_500_000_000],
+  ['9000000.1', 'USD', maxAmount],
+  ['10000000', 'USD', maxAmount],
+  ['9999999999999999.999999999', 'USD', maxAmount],
+  ['1.5', 'Tokens', 1],
+  ['9999999999999999', 'Tokens', maxAmount],
+] as const)('reads %s in %s, as a person may have edited it', (text, unit, amount) => {
+  expect(storedAmount(text, unit)).toBe(amount);
+});
+
+it.each(['', '-1', 'a', '1e3', '.5'])('refuses %j, which no resource can have', (text) => {
+  expect(() => storedAmount(text, 'USD')).toThrow(/^must be/);
+});
+
+it.each([
+  [0, 'USD', 0],
+  [2.5, 'USD', 2_500_000_000],
+  [1e12, 'USD', maxAmount],
+  [1e12, 'Tokens', 1e12],
+] as const)('takes the bound %d of a resource in %s', (value, unit, amount) => {
+  expect(boundOf(value, unit)).toBe(amount);
 });

@@ -70,6 +70,8 @@ it.each([
   ['@x', `'@x`],
   ['\t=1', `'\t=1`],
   ['a=1', 'a=1'],
+  // A spreadsheet in a country with decimal commas separates cells by semicolons.
+  ['a;=1', '"a;=1"'],
 ])('CSV has the key %j as %j', (key, cell) => {
   expect(toCsv([anItem({ key })]).split('\r\n')[1]).toBe(`${cell},2,200,100,20,0.5`);
 });

@@ -1,6 +1,13 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import { found } from '@conversation-operator/kube/errors';
-import { amountOf, formatAmount, parseAmount, shownAmount, sumOf } from '../../../budget/money.ts';
+import {
+  amountOf,
+  boundOf,
+  formatAmount,
+  parseAmount,
+  shownAmount,
+  sumOf,
+} from '../../../budget/money.ts';
 import { Periods } from '../../../budget/period.ts';
 import type { Approval, RecordedAnswer } from '../../../resources/approval.ts';
 import { conversations } from '../../../resources/conversation.ts';
@@ -178,7 +185,7 @@ export class BudgetQuestions {
         ...(answer.by === undefined ? {} : { by: answer.by }),
         ...(raise.decidedBy === 'Admin' ? { admin: true } : {}),
       },
-      amountOf(maxRaise, unit),
+      boundOf(maxRaise, unit),
     );
     if (outcome.kind === 'refused') return outcome.message;
     if (outcome.kind === 'done') return undefined;

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import {
   amountOf,
+  boundOf,
   formatAmount,
   parseAmount,
   shownAmount,
   shownSpent,
+  storedAmount,
   sumOf,
 } from '../../../budget/money.ts';
 import type { Periods } from '../../../budget/period.ts';
@@ -61,7 +63,7 @@ export function hasRoom(exhaustion: BudgetExhaustion, facts: BudgetFacts): boole
   }
   const budget = budgetInForce(exhaustion, facts);
   if (budget === undefined) return true;
-  const raised = parseAmount(facts.account?.raised ?? '0', unit);
+  const raised = storedAmount(facts.account?.raised ?? '0', unit);
   return sumOf(amountOf(budget.amount, unit), raised) > before;
 }
 
@@ -73,7 +75,7 @@ export interface OfferedRaise {
 
 const raisedByOwner = ({ raises = [] }: Pick<UsageAccount, 'raises'>, unit: BudgetCurrency) =>
   sumOf(
-    ...raises.filter(({ admin }) => admin !== true).map(({ amount }) => parseAmount(amount, unit)),
+    ...raises.filter(({ admin }) => admin !== true).map(({ amount }) => storedAmount(amount, unit)),
   );
 
 /**
@@ -86,7 +88,7 @@ export function raiseOf(exhaustion: BudgetExhaustion, facts: BudgetFacts): Offer
     return { amount: parseAmount(limit, unit), decidedBy: 'Owner' };
   const budget = budgetInForce(exhaustion, facts);
   const amount = budget === undefined ? parseAmount(limit, unit) : amountOf(budget.amount, unit);
-  const left = amountOf(budget?.maxRaise ?? 0, unit) - raisedByOwner(facts.account ?? {}, unit);
+  const left = boundOf(budget?.maxRaise ?? 0, unit) - raisedByOwner(facts.account ?? {}, unit);
   return left > 0
     ? { amount: Math.min(left, amount), decidedBy: 'Owner' }
     : { amount, decidedBy: 'Admin' };
@@ -269,7 +271,7 @@ export function withRaise(
     kind: 'raised',
     account: {
       ...account,
-      raised: formatAmount(sumOf(parseAmount(raised, unit), amount), unit),
+      raised: formatAmount(sumOf(storedAmount(raised, unit), amount), unit),
       raises: [...raises, raise],
     },
   };

@@ -81,6 +81,27 @@ describe('an answer', () => {
     expect(read(api, type, text)).toMatchObject({ usage: undefined, hasError: true });
   });
 
+  it('of a chat has no usage where more of it follows the usage, and then breaks off', () => {
+    const usage = { prompt_tokens: 1, completion_tokens: 1 };
+    const event = (fields: object) => `data: ${JSON.stringify(fields)}\n\n`;
+    const early = event({ choices: [], usage });
+    const content = event({ choices: [{ index: 0, delta: { content: 'more' } }] });
+    expect(read('openai-chat', eventStream, early).usage).toMatchObject({ outputTokens: 1 });
+    expect(read('openai-chat', eventStream, early + content).usage).toBeUndefined();
+    const whole = `${early}${content}data: [DONE]\n\n`;
+    expect(read('openai-chat', eventStream, whole).usage).toBeUndefined();
+    expect(
+      read('openai-chat', eventStream, `${content}${whole.replace(content, '')}`).usage,
+    ).toBeDefined();
+  });
+
+  it('of a list that the API does not know has no usage', () => {
+    const one = { choices: [{}], usage: { prompt_tokens: 1, completion_tokens: 1 } };
+    expect(
+      read('openai-chat', 'application/json', JSON.stringify([one, one])).usage,
+    ).toBeUndefined();
+  });
+
   it('of a failed response has the usage that it says', () => {
     const response = { status: 'failed', usage: { input_tokens: 1, output_tokens: 2 } };
     const data = JSON.stringify({ type: 'response.failed', response });

@@ -205,6 +205,11 @@ describe('a body that is wrong', () => {
     ['"model"', 'anthropic-messages', { model: 'a'.repeat(257) }],
     ['"model" must be absent or the model of the path', 'gemini', { model: 'models/gemini-4' }],
     ['"models"', 'openai-chat', { models: ['dear'] }],
+    ['"extra_body"', 'openai-chat', { extra_body: { model: 'dear' } }],
+    ['"extra_headers"', 'anthropic-messages', { extra_headers: { 'anthropic-beta': 'dear' } }],
+    ['"preset"', 'openai-chat', { preset: 'dear' }],
+    ['"providerOptions"', 'openai-chat', { providerOptions: { gateway: { models: ['dear'] } } }],
+    ['must name one model', 'openai-responses', { model: 'cheap,dear' }],
     ['"fallbacks"', 'anthropic-messages', { fallbacks: [{ model: 'dear' }] }],
     ['"api_base"', 'openai-responses', { api_base: 'http://elsewhere' }],
     // LiteLLM sends each of these to another model, with other limits, or more than once.
@@ -215,6 +220,8 @@ describe('a body that is wrong', () => {
     ['"deployment_id"', 'openai-chat', { deployment_id: 'dear' }],
     ['"additional_drop_params"', 'openai-chat', { additional_drop_params: ['max_tokens'] }],
     ['"num_retries"', 'openai-chat', { num_retries: 9 }],
+    ['"max_retries"', 'openai-chat', { max_retries: 9 }],
+    ['"prompt_id"', 'openai-chat', { prompt_id: 'other' }],
     ['"router_settings_override"', 'openai-chat', { router_settings_override: { num_retries: 9 } }],
     ['"extra_headers"', 'openai-chat', { extra_headers: { 'openai-organization': 'other' } }],
     ['"litellm_credential_name"', 'openai-chat', { litellm_credential_name: 'other' }],
@@ -347,6 +354,11 @@ describe('a call that costs more than its tokens', () => {
     ['openai-chat', '"modalities"', { modalities: ['text', 'audio'] }],
     ['openai-chat', '"prediction"', { prediction: { type: 'content', content: 'a' } }],
     ['openai-chat', '"plugins"', { plugins: [{ id: 'web' }] }],
+    // Servers between the relay and the model obey these.
+    ...[
+      ...['timeout', 'stream_timeout', 'request_timeout', 'vector_store_ids', 'data_sources'],
+      ...['provider'],
+    ].map((field): [ModelApi, string, Fields] => ['openai-chat', `"${field}"`, { [field]: 1 }]),
     ...[
       ...['web_search', 'web_search_preview', 'file_search', 'code_interpreter', 'mcp'],
       ...['image_generation', 'computer', 'programmatic_tool_calling', 'tool_search', 'unknown'],

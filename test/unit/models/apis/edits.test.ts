@@ -1,5 +1,9 @@
 import * as fc from 'fast-check';
-import { withMaxOutput, withUsageInStream } from '../../../../src/models/apis/edits.ts';
+import {
+  withMaxOutput,
+  withMaxTokens,
+  withUsageInStream,
+} from '../../../../src/models/apis/edits.ts';
 import { ModelApi } from '../../../../src/models/apis/model-api.ts';
 import { apis, callOfText } from './builders.ts';
 
@@ -208,4 +212,19 @@ describe('a maximum of output tokens', () => {
   ])('of 5 in %s %s', (api, text, edited) => {
     expect(withMaxOutput(api, text, 5)).toBe(edited);
   });
+});
+
+it.each([
+  ['{"max_completion_tokens":4}', '{"max_tokens":4}'],
+  [
+    String.raw`{ "a":{"max_completion_tokens":1}, "max\u005fcompletion_tokens" : 4 }`,
+    String.raw`{ "a":{"max_completion_tokens":1}, "max_tokens" : 4 }`,
+  ],
+  ['{"max_completion_tokens":4,"max_tokens":9}', '{"max_completion_tokens":4,"max_tokens":9}'],
+  ['{"max_tokens":null,"max_completion_tokens":4}', '{"max_tokens":4,"max_completion_tokens":4}'],
+  ['{"max_completion_tokens":null}', '{"max_completion_tokens":null}'],
+  ['{"max_tokens":9}', '{"max_tokens":9}'],
+  ['{}', '{}'],
+])('the maximum of %s is named max_tokens: %s', (text, edited) => {
+  expect(withMaxTokens(text)).toBe(edited);
 });

@@ -22,6 +22,24 @@ describe('the usage of an answer', () => {
       { prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 } },
       { ...plain, cachedInputTokens: 4, cacheWriteTokens: 3 },
     ],
+    // LiteLLM in front of Anthropic.
+    ['openai-chat', { cache_creation_input_tokens: 3 }, { ...plain, cacheWriteTokens: 3 }],
+    [
+      'openai-chat',
+      {
+        prompt_tokens_details: {
+          cached_tokens: 4,
+          cache_creation_tokens: 3,
+          cache_creation_token_details: { ephemeral_1h_input_tokens: 2 },
+        },
+      },
+      { ...plain, cachedInputTokens: 4, cacheWriteTokens: 3, hourCacheWriteTokens: 2 },
+    ],
+    [
+      'openai-responses',
+      { input_tokens_details: { cache_creation_tokens: 3 } },
+      { ...plain, cacheWriteTokens: 3 },
+    ],
     ['openai-chat', { total_tokens: 15 }, plain],
     ['openai-chat', { total_tokens: 35 }, { ...plain, outputTokens: 25 }],
     ['openai-chat', { total_tokens: 2 }, plain],
@@ -54,6 +72,7 @@ describe('the usage of an answer', () => {
   it.each<[ModelApi, string]>([
     ['openai-chat', 'prompt_tokens'],
     ['openai-chat', 'completion_tokens'],
+    ['openai-chat', 'cache_creation_input_tokens'],
     ['openai-responses', 'input_tokens'],
     ['openai-responses', 'output_tokens'],
     ['anthropic-messages', 'input_tokens'],

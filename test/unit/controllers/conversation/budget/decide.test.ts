@@ -91,6 +91,12 @@ describe('hasRoom', () => {
       { ...exhaustion, raised: '0.5' },
       { account: anAccount({ raised: '0.5' }) },
     ],
+    [
+      'room once a person has edited the account to more than any budget',
+      true,
+      exhaustion,
+      { account: anAccount({ raised: '99999999' }) },
+    ],
     ['room once the quota allows more', true, exhaustion, { budget: { amount: 2 } }],
     ['no room where the quota allows less', false, exhaustion, { budget: { amount: 0.5 } }],
     ['room in the next period', true, exhaustion, { nowMs: Date.parse('2026-04-01T00:00:00Z') }],
@@ -136,6 +142,7 @@ describe('raiseOf', () => {
     ['the amount of the budget by an admin', exhaustion, {}, 1e9, 'Admin'],
     ['what the owner may add', exhaustion, { budget: { maxRaise: 0.5 } }, 5e8, 'Owner'],
     ['at most the amount', exhaustion, { budget: { maxRaise: 5 } }, 1e9, 'Owner'],
+    ['at most the amount of any bound', exhaustion, { budget: { maxRaise: 1e12 } }, 1e9, 'Owner'],
     [
       'what earlier raises of the owner leave',
       exhaustion,
