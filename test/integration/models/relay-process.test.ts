@@ -92,7 +92,7 @@ describe('without an agent', () => {
     const keys = value === 'true' ? folder : join(folder, 'missing');
     const { url } = await run('gateway', { MODEL_RELAY: value, AGENT_CREDENTIALS_DIR: keys });
     expect(await statusOf(`${url}/models/sbx/${'0'.repeat(32)}/v1/models`)).toBe(status);
-    expect(await statusOf(`${url}/secrets/sbx/names`)).toBe(401);
+    expect(await statusOf(`${url}/secrets/sbx/names`)).toBe(403);
   });
 
   it.each([

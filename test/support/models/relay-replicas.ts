@@ -129,7 +129,7 @@ export class RelayReplicas implements AsyncDisposable {
   /** Ends a replica like a machine that loses power. */
   async killReplica(index: number): Promise<void> {
     const child = this.#replicas[index]?.child;
-    if (child === undefined) return;
+    if (child === undefined || child.exitCode !== null) return;
     const exited = once(child, 'exit');
     child.kill('SIGKILL');
     await exited;

@@ -11,7 +11,7 @@ describe('the relay for models', () => {
     expect(readGatewayConfig(key).MODEL_RELAY).toBe(true);
     expect(readGatewayConfig({ ...key, MODEL_RELAY: 'false' }).MODEL_RELAY).toBe(false);
     expect(() => readGatewayConfig({ ...key, MODEL_RELAY: 'no' })).toThrow(
-      'MODEL_RELAY: must be true or false, not "no"',
+      'MODEL_RELAY: must be true, false, 1 or 0, not "no"',
     );
   });
 
