@@ -15,6 +15,8 @@ const order = [
   'policies',
   'tenants',
   'network',
+  // Gives back the settings of the others.
+  'relay',
   'openhands',
   'upgrade',
   // Change the settings of the chart, and give back those of the others.

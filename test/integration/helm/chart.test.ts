@@ -23,6 +23,7 @@ import { readCheckConfig } from '../../../src/config/check.ts';
 import {
   readGatewayConfig,
   readOperatorConfig,
+  readRelayConfig,
   sandboxOutwardOf,
 } from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
@@ -947,7 +948,7 @@ describe('the chart', () => {
 
   it.each([
     ['operator', readOperatorConfig],
-    ['gateway', readGatewayConfig],
+    ['relay', readRelayConfig],
   ] as const)(
     'mounts the keys of models in the %s, from a Secret that it has no right to read',
     (component, read) => {
@@ -958,8 +959,8 @@ describe('the chart', () => {
         readOnly: true,
         mountPath: read(full.environment(component)).AGENT_CREDENTIALS_DIR,
       });
-      expect(read(chart.environment(component)).AGENT_CREDENTIALS_DIR).toBeUndefined();
-      expect(chart.one('Deployment', component).spec.template.spec.volumes).toHaveLength(1);
+      expect(read(withRelay.environment(component)).AGENT_CREDENTIALS_DIR).toBeUndefined();
+      expect(withRelay.one('Deployment', component).spec.template.spec.volumes).toHaveLength(1);
     },
   );
 

@@ -20,7 +20,7 @@ export const valueSets: Readonly<Record<string, object>> = {
     },
   },
   'a relay of its own, and names that YAML takes for numbers': {
-    relay: { replicas: 1, serviceAccount: { name: '123' }, priorityClassName: '123' },
+    relay: { replicas: 1, priorityClassName: '123' },
     agentCredentials: { existingSecret: '123' },
     models: { prices: [{ model: 'm', inputPerMillion: 1e-7, outputPerMillion: 1_000_000 }] },
     trust: { configMap: '123', key: '1e3' },
