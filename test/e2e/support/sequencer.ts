@@ -15,7 +15,7 @@ const order = [
   'policies',
   'tenants',
   'network',
-  // Gives back the settings of the others.
+  // Leaves the relay as a Deployment of its own.
   'relay',
   'openhands',
   'upgrade',

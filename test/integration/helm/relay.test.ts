@@ -31,8 +31,9 @@ const mounting = (chart: RenderedChart) =>
     .toSorted();
 
 /** The Deployments whose pods the Service selects. */
-const selectedBy = (chart: RenderedChart, service: string) => {
-  const wanted = Object.entries(chart.one('Service', service).spec.selector);
+const selectedBy = (chart: RenderedChart, service: string): readonly string[] => {
+  const { selector } = chart.one('Service', service).spec;
+  const wanted = Object.entries<string>(selector as Readonly<Record<string, string>>);
   return chart
     .all('Deployment')
     .filter(({ spec }: Body) =>
