@@ -65,6 +65,11 @@ export async function runProgram({
       (await import('./commands/gateway.ts')).gateway({ version, programFolder }),
     );
 
+  program
+    .command('relay')
+    .description('the relay for models without the REST service, against a cluster')
+    .action(async () => (await import('./commands/relay.ts')).relay());
+
   const keys = program.command('keys').description('keys for the REST service');
   const inCluster = (command: Command) =>
     command
@@ -147,6 +152,10 @@ export async function runProgram({
     .option(
       '--gateway-account <namespace/name>',
       'its service account; by default as the chart names it',
+    )
+    .option(
+      '--relay-account <namespace/name>',
+      'of the relay for models where that is a Deployment of its own; by default none',
     )
     .option('--skip <list>', 'names of checks that do not run, separated by commas')
     .action(async (options: CheckOptions) => (await import('./commands/check.ts')).check(options));

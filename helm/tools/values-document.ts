@@ -183,7 +183,9 @@ export async function valuesDocument(): Promise<string> {
   for (const [section, itsValues] of sections) {
     const about = groups.get(section) ?? '';
     const same =
-      section === 'gateway' ? namesOfSame(itsValues, sections.get('operator') ?? []) : [];
+      section === 'gateway' || section === 'relay'
+        ? namesOfSame(itsValues, sections.get('operator') ?? [])
+        : [];
     lines.push('', `## ${section}`, '', ...(about === '' ? [] : [about, '']));
     if (same.length > 0)
       lines.push(`As with \`operator\`: ${same.map((name) => code(name)).join(', ')}.`, '');

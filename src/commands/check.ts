@@ -81,6 +81,7 @@ export interface CheckOptions extends ClusterOptions {
   readonly releaseNamespace?: string;
   readonly operatorAccount?: string;
   readonly gatewayAccount?: string;
+  readonly relayAccount?: string;
   /** Architectures of the images, separated by commas. */
   readonly architectures: string;
   /** Names of checks to leave out, separated by commas. */
@@ -123,6 +124,7 @@ export function installationOf(options: CheckOptions, config: CheckConfig, names
   const fullName = release.includes('conversation-operator')
     ? release
     : `${release}-conversation-operator`;
+  const relay = options.relayAccount ?? config.RELAY_ACCOUNT;
   const prefix = `${releaseNamespace}/${fullName.slice(0, 40).replace(/-$/, '')}`;
   return {
     release,
@@ -140,6 +142,7 @@ export function installationOf(options: CheckOptions, config: CheckConfig, names
         '--gateway-account',
         options.gatewayAccount ?? config.GATEWAY_ACCOUNT ?? `${prefix}-gateway`,
       ),
+      ...(relay === undefined ? {} : { relay: accountOf('--relay-account', relay) }),
     },
   };
 }

@@ -221,8 +221,11 @@ interface AgentSideOptions {
   readonly maxConnectionsPerAddress?: number;
   readonly notify: WebhooksOptions['notify'];
   readonly credentials: GitCredentials;
-  /** API keys of models, which the relay for models adds to the requests of agents. */
-  readonly modelCredentials: AgentCredentials;
+  /**
+   * API keys of models, which the relay for models adds to the requests of agents. Absent: another
+   * process serves the relay.
+   */
+  readonly modelCredentials: AgentCredentials | undefined;
   readonly keys: SandboxKeys;
   readonly caches: Pick<
     Caches,
@@ -237,7 +240,10 @@ interface AgentSideOptions {
 /** Maximum connections to one git host, for all sandboxes together. */
 const hostConnections = 128;
 
-/** Serves git, tools, secrets and webhooks to sandboxes until the stack closes. Returns a port. */
+/**
+ * Serves git, tools, secrets, models and webhooks to sandboxes until the stack closes. Returns a
+ * port.
+ */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
   {
@@ -289,17 +295,22 @@ export async function serveAgentSide(
   const sealing = sealingUnder(keys);
   const reader = new SecretReader({ client, conversations, ownerSettings, sealing });
   const secrets = secretsHandler({ keys, reads, clock, secrets: reader });
-  const models = relayForModels(
-    { config, client, events, keys, caches, reader, credentials: modelCredentials, ...server },
-    runtime,
-    stack,
-  );
+  const models =
+    modelCredentials === undefined
+      ? []
+      : [
+          relayForModels(
+            { config, client, events, keys, caches, credentials: modelCredentials, ...server },
+            runtime,
+            stack,
+          ),
+        ];
   const hooks = webhooks({ keys, notify, clock, metrics });
   const agentSide = createCallbackServer({
     ...runtime,
     ...server,
     sandboxes,
-    handlers: [git, tools, secrets, models, hooks],
+    handlers: [git, tools, secrets, ...models, hooks],
   });
   stack.defer(() => agentSide.close());
   return (await agentSide.listen()).port;

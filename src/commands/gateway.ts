@@ -1,6 +1,7 @@
 import type { AgentNotification } from '../agent/notifications.ts';
 import { archiveConfigOf } from '../config/archive.ts';
 import { readGatewayConfig } from '../config/cluster.ts';
+import { sandboxConnections } from '../gateway/callback-server/callback-server.ts';
 import { NotificationSender } from '../gateway/callback-server/notification-sender.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
@@ -37,7 +38,9 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   const ofService = serviceCaches({ client, namespace, ...runtime });
   startReflectors([...Object.values(caches), ...Object.values(ofService)], stack);
   const credentials = gitCredentials(config, runtime, stack);
-  const modelCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
+  const modelCredentials = config.MODEL_RELAY
+    ? mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger)
+    : undefined;
   const audit = auditOf(config, runtime);
   const forPullRequests = { client, credentials, caches, audit };
   const pullRequests = pullRequestService(config, forPullRequests, runtime, stack);
@@ -95,8 +98,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
       version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
-      // One sandbox needs fewer connections. The limit leaves connections for other sandboxes.
-      maxConnectionsPerAddress: 128,
+      maxConnectionsPerAddress: sandboxConnections,
       notify: (notification: AgentNotification, owner: string) =>
         notifications.notify(notification, owner),
     };

@@ -6,10 +6,9 @@ import type { AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import { BudgetLedger } from '../budget/ledger.ts';
 import { Periods } from '../budget/period.ts';
-import type { GatewayConfig } from '../config/cluster.ts';
-import type { UpConfig } from '../config/up.ts';
+import type { RelayConfig } from '../config/cluster.ts';
 import { Derived, type Caches } from '../gateway/lookup/cache.ts';
-import type { SecretReader } from '../gateway/lookup/secret-reader.ts';
+import { conversationsIn } from '../gateway/lookup/conversations-in.ts';
 import { BudgetExhaustions } from '../gateway/models/budget-exhaustions.ts';
 import { BudgetWarnings } from '../gateway/models/budget-warnings.ts';
 import { budgetsInForce } from '../gateway/models/budgets-in-force.ts';
@@ -22,19 +21,18 @@ import { quotaBudgets } from '../quota/budgets.ts';
 import type { OutwardRuntime } from './outward.ts';
 
 interface ModelsOptions {
-  readonly config: Pick<GatewayConfig | UpConfig, 'MODELS_PRICES'>;
+  readonly config: Pick<RelayConfig, 'MODELS_PRICES'>;
   readonly client: KubeClient;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly keys: SandboxKeys;
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
-  readonly reader: Pick<SecretReader, 'conversationsIn'>;
   readonly credentials: AgentCredentials;
   readonly namespace: string;
 }
 
 /** The relay for models. The stack gives back what the ledger holds, after all calls have ended. */
 export function relayForModels(
-  { config, client, events, keys, caches, reader, credentials, namespace }: ModelsOptions,
+  { config, client, events, keys, caches, credentials, namespace }: ModelsOptions,
   runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): ModelsHandler {
@@ -85,7 +83,7 @@ export function relayForModels(
   });
   return new ModelsHandler({
     keys,
-    conversations: reader,
+    conversations: { conversationsIn: (sandbox) => conversationsIn(sandbox, caches.conversations) },
     templates: caches.templates,
     isSynced: () => {
       const { conversations, sandboxes, templates, quotas } = caches;

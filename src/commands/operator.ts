@@ -119,7 +119,13 @@ export async function operator(): Promise<void> {
           ...(archive === undefined ? {} : { archive: { ...archive, events, files } }),
           ...(config.AGENT_SIDE_URL === undefined
             ? { maxPollMs: maxPollWithoutNotificationsMs }
-            : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
+            : {
+                agentSide: {
+                  url: config.AGENT_SIDE_URL,
+                  modelsUrl: config.MODEL_RELAY_URL,
+                  namespace,
+                },
+              }),
         });
         try {
           await work.start(signal);

@@ -1,5 +1,5 @@
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
-import type { GatewayConfig, OperatorConfig } from '../config/cluster.ts';
+import type { GatewayConfig, OperatorConfig, RelayConfig } from '../config/cluster.ts';
 import {
   startTelemetryServer,
   type TelemetryServerOptions,
@@ -93,7 +93,7 @@ export function interrupted(): Promise<NodeJS.Signals> {
 
 /** Creates what each command for a cluster needs. The stack closes everything. */
 export async function clusterProcess(
-  config: OperatorConfig | GatewayConfig,
+  config: OperatorConfig | GatewayConfig | RelayConfig,
   stack: AsyncDisposableStack,
 ) {
   const logger = loggerOf(config);

@@ -26,6 +26,8 @@ const schema = z
     RELEASE_NAMESPACE: z.string().optional(),
     OPERATOR_ACCOUNT: accountName.optional(),
     GATEWAY_ACCOUNT: accountName.optional(),
+    /** Absent: the gateway serves the relay for models. */
+    RELAY_ACCOUNT: accountName.optional(),
     /** Whether the gateway needs the right to ask the API server about tokens. */
     TOKEN_REVIEW: flag(false),
     /** Image of the operator and the gateway, whose pull is checked. Default: no such check. */

@@ -6,6 +6,7 @@ import {
   flag,
   httpUrl,
   listOf,
+  logging,
   numberFrom,
   operating,
   port,
@@ -14,6 +15,8 @@ import {
   shared,
 } from './environment.ts';
 import { initialObjects } from './initial-objects.ts';
+import { modelSettings } from './models.ts';
+import { outwardSettings } from './outward.ts';
 import { checkGithubApp, serving } from './serving.ts';
 
 /** A URL without a password, because every command of an agent can read the URL. */
@@ -87,9 +90,8 @@ export function sandboxOutwardOf({
 
 const maxShards = 64;
 
-const cluster = {
-  ...shared,
-  ...archiveSettings,
+/** Settings of every process that works in a cluster. */
+const inCluster = {
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
   NAMESPACE: z.string().optional(),
   /** Files with master keys of at least 32 bytes, the current one first, separated by commas. */
@@ -98,6 +100,8 @@ const cluster = {
   HOST: z.string().default('::'),
   METRICS_PORT: port().default(9464),
 };
+
+const cluster = { ...shared, ...archiveSettings, ...inCluster };
 
 const operatorSchema = z
   .object({
@@ -118,6 +122,11 @@ const operatorSchema = z
     HEALTH_PORT: port().default(8081),
     /** URL of the gateway's callback server, for sandboxes of NAMESPACE. Absent: only polling. */
     AGENT_SIDE_URL: httpUrl.optional(),
+    /**
+     * URL of the relay for models, for sandboxes of NAMESPACE. Absent: the callback server of
+     * AGENT_SIDE_URL serves the relay.
+     */
+    MODEL_RELAY_URL: httpUrl.optional(),
     ...sandboxOutward,
     /**
      * Address (default: HOST) and port to which gateways forward notifications of agents. Without a
@@ -142,6 +151,8 @@ const operatorSchema = z
     } = config;
     const refuse = (name: keyof typeof config, message: string) =>
       context.addIssue({ code: 'custom', path: [name], message });
+    if (config.MODEL_RELAY_URL !== undefined && config.AGENT_SIDE_URL === undefined)
+      refuse('MODEL_RELAY_URL', 'needs AGENT_SIDE_URL');
     if (config.SHARDS > 1 && !config.ALL_NAMESPACES)
       refuse('SHARDS', 'must be 1 unless ALL_NAMESPACES is true');
     if (duration <= deadline)
@@ -158,8 +169,23 @@ const operatorSchema = z
   .superRefine(checkSandboxTrust)
   .superRefine(checkArchive);
 
+/** Settings of processes to which clients or sandboxes connect. */
+const draining = {
+  /**
+   * Time for which a terminating process still serves requests after /ready has begun to fail, so
+   * that no client sends a request to a closed port.
+   */
+  DRAIN_SECONDS: numberFrom({
+    from: 0,
+    to: 15,
+    unit: 'a number of seconds',
+    fractions: true,
+  }).default(0),
+};
+
 const gatewaySettings = z.object({
   ...cluster,
+  ...draining,
   ...serving,
   PORT: port().default(3000),
   /**
@@ -167,6 +193,8 @@ const gatewaySettings = z.object({
    * private repositories. Absent: no callback server.
    */
   AGENT_SIDE_PORT: port().optional(),
+  /** Whether the callback server serves the relay for models, instead of a process `relay`. */
+  MODEL_RELAY: flag(true),
   /**
    * URLs of the operators' NOTIFICATION_PORT: one DNS name for all replicas, or several URLs.
    * Default: none, so that operators only poll agents.
@@ -182,24 +210,27 @@ const gatewaySettings = z.object({
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
   /** Maximum idle time of an agent's response, or of both directions of a WebSocket. */
   PROXY_IDLE_SECONDS: seconds().default(600),
-  /**
-   * Time for which a terminating gateway still serves requests after /ready has begun to fail, so
-   * that no client sends a request to a closed port.
-   */
-  DRAIN_SECONDS: numberFrom({
-    from: 0,
-    to: 15,
-    unit: 'a number of seconds',
-    fractions: true,
-  }).default(0),
 });
 
 const gatewaySchema = gatewaySettings.superRefine(checkGithubApp).superRefine(checkArchive);
 
+const relaySchema = z.object({
+  ...logging,
+  ...outwardSettings,
+  ...inCluster,
+  ...draining,
+  ...modelSettings,
+  /** Port of the callback server, to which only sandboxes connect. */
+  AGENT_SIDE_PORT: port().default(3001),
+});
+
+export type RelayConfig = z.output<typeof relaySchema>;
 export type OperatorConfig = z.output<typeof operatorSchema>;
 export type GatewayConfig = z.output<typeof gatewaySchema>;
 
 export const readOperatorConfig = (environment: NodeJS.ProcessEnv): OperatorConfig =>
   readEnvironment(operatorSchema, environment);
+export const readRelayConfig = (environment: NodeJS.ProcessEnv): RelayConfig =>
+  readEnvironment(relaySchema, environment);
 export const readGatewayConfig = (environment: NodeJS.ProcessEnv): GatewayConfig =>
   readEnvironment(gatewaySchema, environment);

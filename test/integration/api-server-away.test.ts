@@ -35,9 +35,13 @@ interface LogLine {
   readonly error?: { readonly message: string };
 }
 
-async function run(command: 'operator' | 'gateway') {
+async function run(command: 'operator' | 'gateway' | 'relay') {
   const readyPort = await freePort();
-  const env = { KUBECONFIG: kubeconfig, METRICS_PORT: String(readyPort) };
+  const env = {
+    KUBECONFIG: kubeconfig,
+    METRICS_PORT: String(readyPort),
+    ...(command === 'relay' ? { AGENT_SIDE_PORT: '0' } : {}),
+  };
   const { log, stop } = runBuilt(command, { api, stack, env });
   return {
     lines: () =>
@@ -58,7 +62,7 @@ const front = async (): Promise<ApiFront> => {
   return started;
 };
 
-describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
+describe.each(['operator', 'gateway', 'relay'] as const)('the %s', (command) => {
   it('says at its start that the API server is out of reach, and works by itself once it is not', async () => {
     const { lines, ready, alive, stop } = await run(command);
     const why = await eventually('it says why', () =>

@@ -1,3 +1,21 @@
+/*
+ * Runs seeds of the simulation. Options that add to the world, and to its checks:
+ *
+ * --messages   messages and answers, some twice, late or with nonsense. The agent executes what
+ *              people have approved, and gets each message once.
+ * --retention  the operator deletes what it may, and by when it must.
+ * --pools      a warm sandbox goes to one conversation, only a claimed one gets keys, no owner is
+ *              charged for it, and no owner waits while it holds a slot.
+ * --tenant     a hostile tenant writes metadata that admission would refuse. No text of an owner
+ *              reaches another's sandbox; a start whose sandbox name is taken continues or shows a
+ *              reason within 5 s.
+ * --shards N   N namespaces in N shards, with several operators. Shards are spread evenly, and only
+ *              the leader of a shard writes.
+ * --busy       with shards: a thousand sandboxes at once in a namespace. The first decision of
+ *              another namespace comes within 2 s.
+ * --focus F    more of one situation: pods that wait for quotas and nodes (gates), or calls
+ *              (questions, late answers).
+ */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';

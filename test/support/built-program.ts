@@ -17,7 +17,7 @@ export interface BuiltProgram {
  * these. Killed with the stack.
  */
 export function runBuilt(
-  command: 'operator' | 'gateway',
+  command: 'operator' | 'gateway' | 'relay',
   {
     api,
     stack,

@@ -78,7 +78,36 @@ meta.helm.sh/release-namespace: {{ .Release.Namespace | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* What both Deployments' pods have in common. Takes a dict of root and component. */}}
+{{/* Not empty when the relay for models is a Deployment of its own. */}}
+{{- define "co.hasRelay" -}}
+{{- if gt (int .Values.relay.replicas) 0 -}}
+{{- if not .Values.gateway.enabled -}}
+{{- fail "relay.replicas must be 0 unless gateway.enabled is true: agents reach git, tools and secrets at the gateway" -}}
+{{- end -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{/* The Deployments, separated by spaces. */}}
+{{- define "co.components" -}}
+{{- $components := list -}}
+{{- if .Values.operator.enabled }}{{ $components = append $components "operator" }}{{ end -}}
+{{- if .Values.gateway.enabled }}{{ $components = append $components "gateway" }}{{ end -}}
+{{- if include "co.hasRelay" . }}{{ $components = append $components "relay" }}{{ end -}}
+{{- join " " $components -}}
+{{- end -}}
+
+{{/* The Deployment whose pods serve the relay for models. */}}
+{{- define "co.relayComponent" -}}
+{{- if include "co.hasRelay" . }}relay{{ else }}gateway{{ end -}}
+{{- end -}}
+
+{{/* A label of those pods. The Service of the relay selects it, so that each pod is in the Service for as long as it serves the relay. */}}
+{{- define "co.modelsLabel" -}}
+conversation-operator.dev/serves: models
+{{- end -}}
+
+{{/* What the pods of all Deployments have in common. Takes a dict of root and component. */}}
 {{- define "co.podPlacement" -}}
 {{- $values := index .root.Values .component -}}
 {{- with .root.Values.image.pullSecrets }}
@@ -135,13 +164,18 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
-{{/* Environment of both. */}}
-{{- define "co.commonEnv" -}}
+{{/* Environment of all Deployments. */}}
+{{- define "co.processEnv" -}}
 - { name: NAMESPACE, value: {{ include "co.sandboxNamespace" . | quote }} }
 - name: MASTER_KEY_FILES
   value: {{ range $index, $entry := .Values.masterKey.entries }}{{ if $index }},{{ end }}/etc/conversation-operator/master-key/{{ $entry }}{{ end }}
 - { name: METRICS_PORT, value: '9464' }
 - { name: LOG_FORMAT, value: json }
+{{- end -}}
+
+{{/* Environment of the operator and the gateway. */}}
+{{- define "co.commonEnv" -}}
+{{ include "co.processEnv" . }}
 {{ include "co.gitHostsEnv" . }}
 {{- end -}}
 

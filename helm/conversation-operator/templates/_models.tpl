@@ -1,6 +1,16 @@
+{{- /* Variables of the process that serves the relay for models. */}}
+{{- define "co.modelsEnv" -}}
+{{- if .Values.agentCredentials.existingSecret }}
+- { name: AGENT_CREDENTIALS_DIR, value: /etc/conversation-operator/agent-credentials }
+{{- end }}
+{{- with .Values.models.prices }}
+- { name: MODELS_PRICES, value: {{ toJson . | quote }} }
+{{- end }}
+{{- end -}}
+
 {{- /*
-Where the gateway reaches models: authorities of the base URLs in the chart's templates, and of the vendors where a template has none.
-api.openai.com:443 vllm.models.svc:8000. Templates of other origin: networkPolicies.gateway.extraEgress, networkPolicies.cilium.gatewayHosts.
+Where the relay reaches models: authorities of the base URLs in the chart's templates, and of the vendors where a template has none.
+api.openai.com:443 vllm.models.svc:8000. Templates of other origin: extraEgress and Cilium's hosts of the gateway or of the relay.
 */}}
 {{- define "co.modelAuthorities" -}}
 {{- $vendors := dict "openai" "api.openai.com" "anthropic" "api.anthropic.com" "gemini" "generativelanguage.googleapis.com" -}}

@@ -42,7 +42,10 @@ export interface Installation {
   readonly release: string;
   readonly releaseNamespace: string;
   /** `namespace/name` of the service accounts. */
-  readonly accounts: Readonly<Record<'operator' | 'gateway', string>>;
+  readonly accounts: Readonly<Record<'operator' | 'gateway', string>> & {
+    /** Absent: the gateway serves the relay for models. */
+    readonly relay?: string;
+  };
   /** Whether settings name the accounts. Otherwise, the chart generates the names in `accounts`. */
   readonly areAccountsNamed: boolean;
 }

@@ -20,6 +20,9 @@ import {
 import { group } from '../../resources/group.ts';
 import { operatorLeaseName } from '../../resources/lease-names.ts';
 
+const components = ['operator', 'gateway', 'relay'] as const;
+type Component = (typeof components)[number];
+
 /** Rights (`verbs`) on resources of one API group in the namespace of the sandboxes. */
 interface Rule {
   readonly group: string;
@@ -48,7 +51,7 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
 });
 
 /** Rights of the accounts to manage sandboxes. A test compares these with the chart's Roles. */
-export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
+export const accountRules: Readonly<Record<Component, readonly Rule[]>> = {
   operator: [
     ours(['conversations'], ['get', 'list', 'watch', 'patch', 'delete']),
     ours(['handovers'], ['get', 'list', 'watch', 'delete']),
@@ -92,6 +95,14 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
     ours(['owners'], ['use']),
     core(['events'], ['list', 'create', 'patch']),
     leases(['list', 'watch']),
+  ],
+  relay: [
+    ours(['conversations'], ['get', 'list', 'watch']),
+    ours(['sandboxes', 'sandboxtemplates', 'conversationquotas'], ['list', 'watch']),
+    ours(['conversations/status'], ['patch']),
+    ours(['usagerecords'], ['get', 'create']),
+    ours(['usagerecords/status'], ['update']),
+    core(['events'], ['create', 'patch']),
   ],
 };
 
@@ -148,7 +159,14 @@ export const installRights: readonly InstallRight[] = [
   ...inSandboxes(group, 'sandboxtemplates', 'conversationquotas', 'apikeys'),
 ];
 
+const broken: Readonly<Record<Component, string>> = {
+  operator: 'The operator fails with PermissionDenied where it needs the right.',
+  gateway: 'The REST service answers 503, or fails where it needs the right.',
+  relay: 'The relay refuses the calls of agents to their models.',
+};
+
 export interface AccountRight {
+  readonly component: Component;
   /** `namespace/name` of the service account. */
   readonly account: string;
   readonly group: string;
@@ -169,14 +187,12 @@ export function accountFindings(
   return [...missing.values()].flatMap((of) => {
     const [right] = of;
     if (right === undefined) return [];
-    const { account, resource } = right;
+    const { component, account, resource } = right;
     const verbs = [...new Set(of.map(({ verb }) => verb))].join(', ');
     return [
       errorOf(FindingCode.permissionDenied, {
         cause: `The service account ${account} lacks the right to ${verbs} ${resource} in the namespace ${namespace}.`,
-        breaks: account.endsWith('gateway')
-          ? 'The REST service answers 503, or fails where it needs the right.'
-          : 'The operator fails with PermissionDenied where it needs the right.',
+        breaks: broken[component],
         remedy: `helm -n ${releaseNamespace} get manifest ${release} | kubectl apply -f - # the Roles of the chart`,
       }),
     ];
@@ -220,8 +236,10 @@ async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
   const notTried: string[] = [];
   const rights: AccountRight[] = [];
   await Promise.all(
-    (['operator', 'gateway'] as const).map(async (component) => {
+    components.map(async (component) => {
       const account = accounts[component];
+      // Only a named account of the relay says that the relay is a Deployment of its own.
+      if (account === undefined) return;
       const [inNamespace = '', name = ''] = account.split('/');
       // For an account that does not exist, the API server would answer "not allowed".
       const object = found(client.get(serviceAccounts, inNamespace, name, { signal }));
@@ -269,13 +287,13 @@ async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
             { signal },
           );
           const allowed = status?.allowed === true;
-          rights.push({ account, group, resource: whole, verb, allowed });
+          rights.push({ component, account, group, resource: whole, verb, allowed });
         }),
       );
     }),
   );
   if (rights.length === 0) throw new NotTried(notTried.join('; '));
-  const observed = `${rights.length} rights of the operator and the gateway`;
+  const observed = `${rights.length} rights of the operator, the gateway and the relay`;
   return outcomeOf(accountFindings(rights, scene), observed, notTried);
 }
 

@@ -197,7 +197,9 @@ export class AgentConfigurations {
   /** The relay, if the sandboxes of the namespace reach it. */
   #address({ metadata }: Pick<Configured, 'metadata'>) {
     const { agentSide, keys } = this.#options;
-    return agentSide?.namespace === metadata.namespace ? { url: agentSide.url, keys } : undefined;
+    return agentSide?.namespace === metadata.namespace
+      ? { url: agentSide.modelsUrl ?? agentSide.url, keys }
+      : undefined;
   }
 
   /** The relay, if it is what the agent of the conversation has to use. */

@@ -15,6 +15,8 @@ import { ownerShare } from '../controller-spec.ts';
 export interface AgentSide {
   /** URL of the gateway's callback server for the sandboxes of the namespace, without a path. */
   readonly url: string;
+  /** URL of the relay for models, without a path. Absent: the callback server has it. */
+  readonly modelsUrl?: string | undefined;
   readonly namespace: string;
 }
 

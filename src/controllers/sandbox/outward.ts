@@ -124,8 +124,8 @@ export interface SandboxProxy {
 export interface ProxyEnvironmentOptions {
   /** Proxy of all sandboxes; a proxy in a template replaces it. Absent: no proxy. */
   readonly proxy?: SandboxProxy | undefined;
-  /** URL of the gateway's callback server; absent if sandboxes can not reach the gateway. */
-  readonly callbackUrl?: string | undefined;
+  /** URLs of callback servers; none if sandboxes can not reach the gateway. */
+  readonly callbackUrls: readonly string[];
 }
 
 const loopback = ['localhost', '127.0.0.1', '::1'];
@@ -144,13 +144,15 @@ const proxiesOf = ({ https, http }: Partial<SandboxProxy>): readonly [string, st
 ];
 
 /**
- * Hosts that sandboxes never reach through a proxy: loopback addresses, and the callback server
- * under its current and earlier names, because requests to it have keys of the sandbox.
+ * Hosts that sandboxes never reach through a proxy: loopback addresses, and callback servers
+ * under their current and earlier names, because requests to them have keys of the sandbox.
  */
-function hostsInside(callbackUrl: string | undefined): readonly string[] {
-  if (callbackUrl === undefined) return loopback;
-  const host = new URL(callbackUrl).hostname.replace(/^\[(.*)\]$/, '$1');
-  return [...new Set([host, host.replace(/\.svc$/, ''), ...loopback])];
+function hostsInside(callbackUrls: readonly string[]): readonly string[] {
+  const hosts = callbackUrls.flatMap((url) => {
+    const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1');
+    return [host, host.replace(/\.svc$/, '')];
+  });
+  return [...new Set([...hosts, ...loopback])];
 }
 
 /** Adds hosts to a list. A list that is only a star means all hosts, and stays unchanged. */
@@ -169,9 +171,9 @@ function withHosts(list: string, hosts: readonly string[]): string {
  */
 export function proxyEnvironment(
   { env = [], envFrom = [] }: Container,
-  { proxy, callbackUrl }: ProxyEnvironmentOptions,
+  { proxy, callbackUrls }: ProxyEnvironmentOptions,
 ): readonly Variable[] {
-  if (proxy === undefined && callbackUrl === undefined) return [];
+  if (proxy === undefined && callbackUrls.length === 0) return [];
   const named = new Map(env.map((variable) => [variable.name, variable]));
   const proxies = proxiesOf(proxy ?? {}).flatMap(([name, value]) => {
     const spellings = spellingsOf(name);
@@ -179,7 +181,7 @@ export function proxyEnvironment(
       ? []
       : spellings.map((spelling) => ({ name: spelling, value }));
   });
-  const inside = hostsInside(callbackUrl);
+  const inside = hostsInside(callbackUrls);
   const lists = noProxySpellings.flatMap((name, index): readonly Variable[] => {
     const own = named.get(name) ?? named.get(noProxySpellings[1 - index] ?? name);
     if (own?.valueFrom !== undefined) {
@@ -209,9 +211,9 @@ export function proxyEnvironment(
  */
 export function acpWithoutProxy(
   acp: AcpSettings | undefined,
-  { proxy, callbackUrl }: ProxyEnvironmentOptions,
+  { proxy, callbackUrls }: ProxyEnvironmentOptions,
 ): AcpSettings | undefined {
-  if (acp?.env === undefined || (proxy === undefined && callbackUrl === undefined)) return acp;
+  if (acp?.env === undefined || (proxy === undefined && callbackUrls.length === 0)) return acp;
   const env: Record<string, string> = { ...acp.env };
   for (const [name] of proxiesOf(proxy ?? {})) {
     const [upper, lower] = spellingsOf(name);
@@ -219,7 +221,7 @@ export function acpWithoutProxy(
     if (own !== undefined) Object.assign(env, { [upper]: own, [lower]: own, ...acp.env });
   }
   const [upper, lower] = noProxySpellings;
-  const inside = hostsInside(callbackUrl);
+  const inside = hostsInside(callbackUrls);
   const list = env[upper] ?? env[lower];
   if (list !== undefined) {
     env[upper] = withHosts(env[upper] ?? list, inside);

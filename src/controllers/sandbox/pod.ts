@@ -85,7 +85,7 @@ const gitEnv = ({ env = [] }: Container, workingDir: string): { name: string; va
 
 function agentContainer(
   container: Container,
-  { sandbox, template, bootstrapKey, callbackUrl, outward }: PodOptions,
+  { sandbox, template, bootstrapKey, callbackUrls, outward }: PodOptions,
 ): Container {
   const { proxy, trust } = outward;
   const { workingDir } = template.spec.agent;
@@ -96,11 +96,11 @@ function agentContainer(
     stateDir: `${workingDir}/${agentStateFolder}`,
     bootstrapKey,
     agentName: agentNameOf(sandbox, template),
-    acp: acpWithoutProxy(template.spec.agent.acp, { proxy, callbackUrl }),
+    acp: acpWithoutProxy(template.spec.agent.acp, { proxy, callbackUrls }),
   });
   // The commands of a conversation's start run in this folder.
   const folder = container.workingDir ?? workingDir;
-  const proxies = proxyEnvironment(container, { proxy, callbackUrl });
+  const proxies = proxyEnvironment(container, { proxy, callbackUrls });
   return {
     ...container,
     workingDir: folder,
@@ -108,7 +108,7 @@ function agentContainer(
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeVariables(container.env ?? [], [
       ...needs.env,
-      ...(callbackUrl === undefined ? [] : gitEnv(container, folder)),
+      ...(callbackUrls.length === 0 ? [] : gitEnv(container, folder)),
       ...proxies,
       ...(trust === undefined ? [] : trustEnvironment(container)),
       ...javaEnvironment(container, { proxies, trustStore: trust && trustStore }),
@@ -158,7 +158,7 @@ interface PodOptions {
   readonly sandbox: Sandbox;
   readonly template: SandboxTemplate;
   readonly bootstrapKey: string;
-  readonly callbackUrl: string | undefined;
+  readonly callbackUrls: readonly string[];
   readonly outward: SandboxOutward;
 }
 
@@ -172,8 +172,10 @@ export function buildPod(
   const agent = agentContainerOf(template);
   const { poolName } = sandbox.spec;
   const { trust } = outward;
-  const callbackUrl =
-    agentSide?.namespace === sandbox.metadata.namespace ? agentSide.url : undefined;
+  const callbackUrls =
+    agentSide?.namespace === sandbox.metadata.namespace
+      ? [agentSide.url, agentSide.modelsUrl ?? agentSide.url]
+      : [];
   const initContainers = [
     ...(trust === undefined || agent === undefined ? [] : [trustContainer(agent, trust)]),
     ...(spec?.initContainers ?? []),
@@ -214,7 +216,7 @@ export function buildPod(
       containers: (spec?.containers ?? []).map((container) =>
         hardened(
           container === agent
-            ? agentContainer(container, { sandbox, template, bootstrapKey, callbackUrl, outward })
+            ? agentContainer(container, { sandbox, template, bootstrapKey, callbackUrls, outward })
             : container,
         ),
       ),

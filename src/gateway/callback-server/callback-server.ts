@@ -79,6 +79,12 @@ export interface CallbackServer {
 }
 
 /**
+ * Maximum connections of one sandbox, for `maxConnectionsPerAddress`. One sandbox needs fewer, and
+ * the limit leaves connections for other sandboxes.
+ */
+export const sandboxConnections = 128;
+
+/**
  * Connections in addition to `maxConnections`, so that a health check is answered even at that
  * maximum. An idle connection is closed when another client needs a connection.
  */

@@ -117,10 +117,9 @@ export interface GatewayCachesOptions extends RuntimeOptions {
   readonly namespace: string;
 }
 
-/** The caches of a gateway, not started yet. */
-export function gatewayCaches(options: GatewayCachesOptions) {
-  const kinds = cachedKinds();
-  const { conversations, sandboxes, templates, quotas, apiKeys, ownerSettings } = kinds;
+/** The caches of the relay for models, not started yet. */
+export function relayCaches(options: GatewayCachesOptions) {
+  const { conversations, sandboxes, templates, quotas } = cachedKinds();
   const indexers = gatewayIndexers;
   return {
     conversations: new Reflector({
@@ -131,6 +130,16 @@ export function gatewayCaches(options: GatewayCachesOptions) {
     sandboxes: new Reflector({ ...options, ...sandboxes, indexers: indexers.sandboxes }),
     templates: new Reflector({ ...options, ...templates }),
     quotas: new Reflector({ ...options, ...quotas }),
+  };
+}
+
+/** The caches of a gateway, not started yet. */
+export function gatewayCaches(options: GatewayCachesOptions) {
+  const kinds = cachedKinds();
+  const { apiKeys, ownerSettings } = kinds;
+  const indexers = gatewayIndexers;
+  return {
+    ...relayCaches(options),
     apiKeys: new Reflector({ ...options, ...apiKeys, indexers: indexers.apiKeys }),
     ownerSettings: new Reflector({ ...options, ...ownerSettings }),
     handovers: new Reflector({ ...options, ...kinds.handovers, indexers: indexers.handovers }),

@@ -3,12 +3,11 @@ import { found } from '@conversation-operator/kube/errors';
 import type { Sealing } from '../../agent/sealing.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { isLive } from '@conversation-operator/kube/object';
 import { settingsNameOf, settingsOf, type OwnerSettings } from '../../resources/owner-settings.ts';
-import { isInSandbox } from '../../resources/sandbox-owner-references.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { inNamespace, type Cache } from './cache.ts';
+import type { Cache } from './cache.ts';
+import { conversationsIn } from './conversations-in.ts';
 
 export interface SecretReaderOptions {
   readonly client: Pick<KubeClient, 'get'>;
@@ -40,16 +39,8 @@ export class SecretReader {
     this.#options = options;
   }
 
-  /** The conversations of the owner in a sandbox, oldest first. */
-  conversationsIn({ metadata, spec }: Sandbox): readonly CachedConversation[] {
-    return this.#options.conversations.store
-      .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
-      .filter(
-        (conversation) => isLive(conversation) && isInSandbox(conversation, { metadata, spec }),
-      )
-      .toSorted((one, other) =>
-        one.metadata.creationTimestamp < other.metadata.creationTimestamp ? -1 : 1,
-      );
+  conversationsIn(sandbox: Sandbox): readonly CachedConversation[] {
+    return conversationsIn(sandbox, this.#options.conversations);
   }
 
   namesFor(sandbox: Sandbox): readonly SecretName[] {

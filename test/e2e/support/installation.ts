@@ -162,6 +162,7 @@ export function chartValues({
       gateway: {
         extraEgress: [toolsAt(8080), ...(forge === undefined ? [] : [toolsAt(forge.port)])],
       },
+      relay: { extraEgress: [toolsAt(8080)] },
     },
     defaultTemplate: {
       image: { repository, tag },

@@ -16,5 +16,6 @@ model.script(
   tool('echo after >>after.txt'),
   finish,
 );
+model.script('relay', finish);
 await model.close();
 await model.listen(8080, '0.0.0.0');

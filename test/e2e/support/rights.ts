@@ -4,6 +4,8 @@ import { release, type Facts } from './installation.ts';
 
 export const components = ['operator', 'gateway'] as const;
 export type Component = (typeof components)[number];
+/** Accounts of which `test/e2e/rights` has a list. */
+type Account = Component | 'relay';
 
 /**
  * The rows of a table of `kubectl auth can-i --list`. The API server reads the roles of an account
@@ -22,13 +24,13 @@ const normal = (table: string): readonly string[] =>
     .toSorted();
 
 /** The rights that `test/e2e/rights` lists. */
-export const committed = (name: Component | 'elsewhere'): readonly string[] =>
+export const committed = (name: Account | 'elsewhere'): readonly string[] =>
   normal(readFileSync(new URL(`../rights/${name}.txt`, import.meta.url), 'utf8'));
 
 /** Rights of the service account of a process in a namespace, by the API server's judgement. */
 export async function rightsOf(
   facts: Facts,
-  component: Component,
+  component: Account,
   namespace: string,
 ): Promise<readonly string[]> {
   const account = `system:serviceaccount:${facts.namespace}:${release}-${component}`;

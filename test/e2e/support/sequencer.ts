@@ -15,6 +15,8 @@ const order = [
   'policies',
   'tenants',
   'network',
+  // Leaves the relay as a Deployment of its own.
+  'relay',
   'openhands',
   'upgrade',
   // Change the settings of the chart, and give back those of the others.

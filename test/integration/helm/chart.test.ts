@@ -23,6 +23,7 @@ import { readCheckConfig } from '../../../src/config/check.ts';
 import {
   readGatewayConfig,
   readOperatorConfig,
+  readRelayConfig,
   sandboxOutwardOf,
 } from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
@@ -103,6 +104,11 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['too many shards', { operator: { allNamespaces: true, shards: 65 } }, 'shards'],
     ['half a shard', { operator: { allNamespaces: true, shards: 1.5 } }, 'shards'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
+    ['too long a drain of the relay', { relay: { drainSeconds: 16 } }, 'drainSeconds'],
+    ['half a relay', { relay: { replicas: 1.5 } }, /relay.replicas/],
+    ['fewer relays than none', { relay: { replicas: -1 } }, /relay.replicas/],
+    ['a number of relays as a text', { relay: { replicas: '2' } }, /relay.replicas/],
+    ['a name inside the relay', { relay: { replcas: 2 } }, 'replcas'],
     [
       'a bucket beside a claim',
       { archive: { claim: 'history', s3: { bucket: 'history' } } },
@@ -146,6 +152,16 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       'no service account at all',
       { gateway: { serviceAccount: { create: false } } },
       'gateway.serviceAccount.name is needed',
+    ],
+    [
+      'a relay without a gateway',
+      { gateway: { enabled: false }, relay: { replicas: 2 } },
+      'relay.replicas must be 0 unless gateway.enabled is true',
+    ],
+    [
+      'no service account of the relay',
+      { relay: { replicas: 2, serviceAccount: { create: false } } },
+      'relay.serviceAccount.name is needed',
     ],
     [
       'shards of one namespace',
@@ -213,8 +229,10 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
 describe('the chart', () => {
   let chart: RenderedChart;
   let full: RenderedChart;
+  let withRelay: RenderedChart;
   beforeAll(async () => {
     chart = await RenderedChart.of(4);
+    withRelay = await RenderedChart.of(4, { values: { relay: { replicas: 2 } } });
     full = await RenderedChart.of(4, { values: valueSets['everything that is optional'] ?? {} });
   });
 
@@ -930,7 +948,7 @@ describe('the chart', () => {
 
   it.each([
     ['operator', readOperatorConfig],
-    ['gateway', readGatewayConfig],
+    ['relay', readRelayConfig],
   ] as const)(
     'mounts the keys of models in the %s, from a Secret that it has no right to read',
     (component, read) => {
@@ -941,8 +959,8 @@ describe('the chart', () => {
         readOnly: true,
         mountPath: read(full.environment(component)).AGENT_CREDENTIALS_DIR,
       });
-      expect(read(chart.environment(component)).AGENT_CREDENTIALS_DIR).toBeUndefined();
-      expect(chart.one('Deployment', component).spec.template.spec.volumes).toHaveLength(1);
+      expect(read(withRelay.environment(component)).AGENT_CREDENTIALS_DIR).toBeUndefined();
+      expect(withRelay.one('Deployment', component).spec.template.spec.volumes).toHaveLength(1);
     },
   );
 
@@ -1138,13 +1156,13 @@ describe('the chart', () => {
 
   it('selects pods by labels that they have', () => {
     const labels = ({ spec }: Body) => spec.template.metadata.labels;
-    for (const component of ['operator', 'gateway']) {
-      const has = labels(chart.one('Deployment', component));
+    for (const component of ['operator', 'gateway', 'relay']) {
+      const has = labels(full.one('Deployment', component));
       expect(has).toMatchObject(
-        chart.one('PodDisruptionBudget', component).spec.selector.matchLabels,
+        full.one('PodDisruptionBudget', component).spec.selector.matchLabels,
       );
-      expect(has).toMatchObject(chart.one('NetworkPolicy', component).spec.podSelector.matchLabels);
-      expect(has).toMatchObject(chart.one('Service', 'metrics').spec.selector);
+      expect(has).toMatchObject(full.one('NetworkPolicy', component).spec.podSelector.matchLabels);
+      expect(has).toMatchObject(full.one('Service', 'metrics').spec.selector);
     }
     expect(labels(chart.one('Deployment', 'gateway'))).toMatchObject(
       chart.one('Service', 'gateway').spec.selector,
@@ -1207,12 +1225,12 @@ describe('the chart', () => {
   });
 
   it('gives exactly the rights that docs/security.md lists, and none on Secrets', () => {
-    const rows = chart.all('Role').flatMap(({ metadata, rules }: Body) =>
+    const rows = withRelay.all('Role').flatMap(({ metadata, rules }: Body) =>
       rules.flatMap(({ apiGroups, resources, resourceNames, verbs }: Body) =>
         resources.map((resource: string) => {
           const [plural = '', part] = resource.split('/');
           const name = `${[plural, ...apiGroups].filter((text) => text !== '').join('.')}${part === undefined ? '' : `/${part}`}`;
-          const account = /-(operator|gateway|check)(-lease|-initial-objects)?$/.exec(
+          const account = /-(operator|gateway|relay|check)(-lease|-initial-objects)?$/.exec(
             metadata.name,
           )?.[1];
           return `${account} ${name}${resourceNames === undefined ? '' : ` (${resourceNames.join(' ')})`} ${verbs.join(' ')}`;
@@ -1254,8 +1272,8 @@ describe('the check of `helm test`', () => {
     return allChecks.map(({ name }) => name).filter((name) => !left.has(name));
   };
 
-  it('asks for the rights that the Roles of the operator and the gateway grant', async () => {
-    const chart = await render();
+  it('asks for the rights that the Roles of all processes grant', async () => {
+    const chart = await render({ relay: { replicas: 2 } });
     const rightsOf = (rules: readonly Body[]) =>
       rules
         .flatMap(({ apiGroups, group: one, resources, verbs, resourceNames, name }: Body) =>
@@ -1266,7 +1284,7 @@ describe('the check of `helm test`', () => {
           ),
         )
         .sort();
-    for (const account of ['operator', 'gateway'] as const) {
+    for (const account of ['operator', 'gateway', 'relay'] as const) {
       const granted = chart
         .all('Role')
         .filter(({ metadata }: Body) =>
@@ -1303,6 +1321,10 @@ describe('the check of `helm test`', () => {
       HTTPS_PROXY: 'http://proxy:3128',
       IMAGE: podOf(chart).containers[0].image as string,
     });
+    expect(settingsOf(chart).RELAY_ACCOUNT).toBeUndefined();
+    expect(settingsOf(await render({ relay: { replicas: 1 } })).RELAY_ACCOUNT).toBe(
+      'agents/conversation-operator-relay',
+    );
     for (const account of ['operator', 'gateway'])
       expect(settingsOf(chart)).toMatchObject({
         [`${account.toUpperCase()}_ACCOUNT`]: `agents/${chart.one('ServiceAccount', `-${account}`).metadata.name}`,

@@ -38,7 +38,7 @@ export interface ReplicasOptions {
   readonly budget: number;
 }
 
-/** Gateways and an API server in processes of their own; conversations without agents. */
+/** Relays and an API server in processes of their own; conversations without agents. */
 export class RelayReplicas implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'relay-replicas-'));
   readonly #masterKey = randomBytes(32);
@@ -108,19 +108,17 @@ export class RelayReplicas implements AsyncDisposable {
     const replica = this.#replicas[index];
     if (replica === undefined) throw new Error(`there is no replica ${index}`);
     const { inputPerMillion, outputPerMillion } = this.#options;
-    replica.child = this.#spawn([program, 'gateway'], {
+    replica.child = this.#spawn([program, 'relay'], {
       NAMESPACE: namespace,
       MASTER_KEY_FILES: join(this.#folder, 'master'),
       LOG_FORMAT: 'json',
       METRICS_PORT: '0',
       HOST: '127.0.0.1',
-      PORT: '0',
-      OVERLOAD_DELAY_MS: '0',
       AGENT_SIDE_PORT: String(replica.port),
       AGENT_CREDENTIALS_DIR: join(this.#folder, 'models'),
       MODELS_PRICES: JSON.stringify([{ model: 'm', inputPerMillion, outputPerMillion }]),
     });
-    await eventually('a gateway listens', () => this.#listens(replica.port));
+    await eventually('a relay listens', () => this.#listens(replica.port));
   }
 
   async #listens(port: number): Promise<boolean | undefined> {
@@ -131,7 +129,7 @@ export class RelayReplicas implements AsyncDisposable {
   /** Ends a replica like a machine that loses power. */
   async killReplica(index: number): Promise<void> {
     const child = this.#replicas[index]?.child;
-    if (child === undefined) return;
+    if (child === undefined || child.exitCode !== null) return;
     const exited = once(child, 'exit');
     child.kill('SIGKILL');
     await exited;

@@ -284,7 +284,12 @@ it.each([
 });
 
 describe('rights', () => {
-  const right = { account: 'agents/operator', group: '', resource: 'pods' };
+  const right = {
+    component: 'operator',
+    account: 'agents/operator',
+    group: '',
+    resource: 'pods',
+  } as const;
   it('are one finding for each account and resource', () => {
     const findings = accountFindings(
       [
@@ -305,6 +310,20 @@ describe('rights', () => {
       }),
     ]);
   });
+  it.each([
+    ['operator', 'The operator fails'],
+    ['gateway', 'The REST service answers 503'],
+    ['relay', 'The relay refuses the calls of agents'],
+  ] as const)(
+    'of the %s say what breaks without them, whatever its account is named',
+    (component, breaks) => {
+      const [finding] = accountFindings(
+        [{ ...right, component, account: 'agents/x-gateway', verb: 'get', allowed: false }],
+        here,
+      );
+      expect(finding?.breaks).toContain(breaks);
+    },
+  );
   it('to install have the value of the chart that does without, or a binding', () => {
     const remedies = installRights.map((each) =>
       remedyOf(installFindings([{ ...each, allowed: false }], here)),

@@ -1,4 +1,8 @@
-import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
+import {
+  readGatewayConfig,
+  readOperatorConfig,
+  readRelayConfig,
+} from '../../../src/config/cluster.ts';
 import { readUpConfig } from '../../../src/config/up.ts';
 
 const readers = {
@@ -7,6 +11,8 @@ const readers = {
     readOperatorConfig({ MASTER_KEY_FILES: 'key', ALL_NAMESPACES: 'true', ...environment }),
   gateway: (environment: NodeJS.ProcessEnv) =>
     readGatewayConfig({ MASTER_KEY_FILES: 'key', ...environment }),
+  relay: (environment: NodeJS.ProcessEnv) =>
+    readRelayConfig({ MASTER_KEY_FILES: 'key', ...environment }),
 } as const;
 type Command = keyof typeof readers;
 
@@ -14,6 +20,7 @@ const port = { unit: 'a whole number', from: 0, to: 65_535 };
 const whole = { unit: 'a whole number', from: 1, to: 1_000_000_000 };
 const wholeOrOff = { ...whole, off: true };
 const seconds = { unit: 'a number of seconds', from: 0.001, to: 86_400 };
+const drain = { unit: 'a number of seconds', from: 0, to: 15 };
 const wholeSeconds = { unit: 'a whole number of seconds', from: 1, to: 86_400 };
 
 interface Numeric {
@@ -63,8 +70,9 @@ const settings: Readonly<Record<Command, Readonly<Record<string, Numeric>>>> = {
     PROXY_CONNECTIONS: whole,
     PROXY_FIRST_BYTE_SECONDS: seconds,
     PROXY_IDLE_SECONDS: seconds,
-    DRAIN_SECONDS: { unit: 'a number of seconds', from: 0, to: 15 },
+    DRAIN_SECONDS: drain,
   },
+  relay: { METRICS_PORT: port, AGENT_SIDE_PORT: port, DRAIN_SECONDS: drain },
 };
 const commands = Object.keys(readers) as Command[];
 const rows = commands.flatMap((command) =>

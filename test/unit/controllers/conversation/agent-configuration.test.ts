@@ -190,6 +190,18 @@ describe('the configuration of an agent whose model the gateway relays', () => {
     });
   });
 
+  it('has the address of a relay that is not at the callback server', async () => {
+    const apart = { ...agentSide, modelsUrl: 'http://models.example' };
+    const { llm } = await configure(given, {}, { agentSide: apart });
+    expect(llm).toEqual({
+      model: 'openai/m',
+      ...relayed,
+      baseUrl: `http://models.example/models/one/${id}`,
+    });
+    const tested = configurations(given, { agentSide: apart });
+    expect(llm && tested.isOwn(llm, conversation, sandbox)).toBe(true);
+  });
+
   it('has a token where the template names no key', async () => {
     const { llm } = await configure({ model: 'openai/m' }, {}, { agentSide });
     expect(llm).toEqual({ model: 'openai/m', ...relayed });

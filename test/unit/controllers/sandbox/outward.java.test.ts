@@ -9,13 +9,13 @@ interface Wish {
   readonly env?: Readonly<Record<string, string>>;
   readonly proxy?: SandboxProxy;
   readonly trustStore?: string;
-  readonly callbackUrl?: string;
+  readonly callbackUrls?: readonly string[];
 }
 
 /** Options that Java gets. Undefined: the variable stays as the template has it, or absent. */
-function optionsOf({ env = {}, proxy, trustStore, callbackUrl }: Wish): string | undefined {
+function optionsOf({ env = {}, proxy, trustStore, callbackUrls = [] }: Wish): string | undefined {
   const container = { env: Object.entries(env).map(([name, value]) => ({ name, value })) };
-  const proxies = proxyEnvironment(container, { proxy, callbackUrl });
+  const proxies = proxyEnvironment(container, { proxy, callbackUrls });
   const variables = javaEnvironment(container, { proxies, trustStore });
   expect(variables.map(({ name }) => name)).toEqual(
     variables.length === 0 ? [] : ['JAVA_TOOL_OPTIONS'],
@@ -34,7 +34,7 @@ const java = (value: string) => ({ JAVA_TOOL_OPTIONS: value });
 
 describe("the options of Java's programs", () => {
   it.each<[string, Wish, string | undefined]>([
-    ['are none without a proxy and certificates', { callbackUrl: 'http://gateway' }, undefined],
+    ['are none without a proxy and certificates', { callbackUrls: ['http://gateway'] }, undefined],
     ['are those of a template alone there', { env: java('-Xmx1g') }, undefined],
     [
       'name the file with the certificates, without a password, which would be asked of others',
@@ -59,7 +59,7 @@ describe("the options of Java's programs", () => {
     ],
     [
       'name the gateway as a host without a proxy',
-      { proxy, callbackUrl: 'http://gateway.agents.svc:8083' },
+      { proxy, callbackUrls: ['http://gateway.agents.svc:8083'] },
       `${https} -Dhttp.nonProxyHosts=gateway.agents.svc|*.gateway.agents.svc|gateway.agents|*.gateway.agents|${loopback} ${maven}`,
     ],
     [
@@ -119,7 +119,7 @@ describe("the options of Java's programs", () => {
   it('stay where the template has them from elsewhere', () => {
     const valueFrom = { configMapKeyRef: { name: 'java', key: 'options' } };
     const container = { env: [{ name: 'JAVA_TOOL_OPTIONS', valueFrom }] };
-    const proxies = proxyEnvironment(container, { proxy });
+    const proxies = proxyEnvironment(container, { proxy, callbackUrls: [] });
     expect(javaEnvironment(container, { proxies, trustStore })).toEqual([]);
   });
 });

@@ -165,6 +165,21 @@ describe.each(agentKinds)('the environment of an agent of the kind %s', (kind) =
     expect(proxyOf(kind, wish)).toEqual(expected);
   });
 
+  it('lists the relay for models too, where that is not at the gateway', () => {
+    const { spec } = buildPod(aSandbox(), aTemplate(), {
+      bootstrapKey: 'bootstrap-key',
+      agentSide: {
+        url: 'http://gateway.a.svc',
+        modelsUrl: 'http://models.a.svc',
+        namespace: 'default',
+      },
+    });
+    expect(spec?.containers[0]?.env).toContainEqual({
+      name: 'no_proxy',
+      value: 'gateway.a.svc,gateway.a,models.a.svc,models.a,localhost,127.0.0.1,::1',
+    });
+  });
+
   it('has an address of IPv6 without brackets', () => {
     const { spec } = buildPod(aSandbox(), aTemplate(), {
       bootstrapKey: 'bootstrap-key',
