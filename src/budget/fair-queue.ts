@@ -7,8 +7,10 @@ export class FairQueue<T> {
     return this.#byOwner.size === 0;
   }
 
-  add(owner: string, item: T): void {
-    this.#byOwner.set(owner, (this.#byOwner.get(owner) ?? new Set()).add(item));
+  /** `isFirst`: the item comes before the other items of its owner. */
+  add(owner: string, item: T, { isFirst = false } = {}): void {
+    const items = this.#byOwner.get(owner) ?? new Set();
+    this.#byOwner.set(owner, isFirst ? new Set([item, ...items]) : items.add(item));
   }
 
   /** Removes an item. `isServed`: its owner waits for all other owners now. */
@@ -17,6 +19,18 @@ export class FairQueue<T> {
     if (items?.delete(item) !== true) return;
     if (isServed || items.size === 0) this.#byOwner.delete(owner);
     if (items.size > 0 && isServed) this.#byOwner.set(owner, items);
+  }
+
+  /**
+   * The first item of each owner, in the order in which they are served. Items may be removed on
+   * the way: an owner that was served comes again at the end.
+   */
+  *heads(): Generator<T> {
+    for (const items of this.#byOwner.values())
+      for (const first of items) {
+        yield first;
+        break;
+      }
   }
 
   /** All items in the order in which they are served, if each is served. */
