@@ -7,10 +7,13 @@ export class FairQueue<T> {
     return this.#byOwner.size === 0;
   }
 
-  /** `isFirst`: the item comes before the other items of its owner. */
-  add(owner: string, item: T, { isFirst = false } = {}): void {
+  /** @param isBefore Whether the item comes before another one of its owner. Absent: it is the last. */
+  add(owner: string, item: T, isBefore?: (other: T) => boolean): void {
     const items = this.#byOwner.get(owner) ?? new Set();
-    this.#byOwner.set(owner, isFirst ? new Set([item, ...items]) : items.add(item));
+    const later = isBefore === undefined ? [] : [...items].filter(isBefore);
+    this.#byOwner.set(owner, items.add(item));
+    // A Set has its items in the order in which they were added.
+    for (const other of later) if (items.delete(other)) items.add(other);
   }
 
   /** Removes an item. `isServed`: its owner waits for all other owners now. */

@@ -18,6 +18,8 @@ export interface KeyedCall {
   readonly owner: string;
   /** Estimate of its tokens. */
   readonly tokens: number;
+  /** Time of its first attempt. A call that was refused keeps its place among those of its owner. */
+  readonly arrivedMs: number;
   /** Aborts when the agent has left. */
   readonly signal: AbortSignal;
   /** Called while the call waits, when at least three more seconds are expected. */
@@ -122,20 +124,16 @@ export class UpstreamKey {
 
   /**
    * Resolves once the call may be made, and is under way until its end, or with the reason why it
-   * has waited too long. Rejects with the reason of its signal. `isFirst`: the call comes before
-   * all others of its owner.
+   * has waited too long. Rejects with the reason of its signal.
    */
-  begin(
-    call: KeyedCall,
-    { maxWaitMs, isFirst = false }: { readonly maxWaitMs: number; readonly isFirst?: boolean },
-  ): Promise<Attempt | WaitedTooLong> {
+  begin(call: KeyedCall, maxWaitMs: number): Promise<Attempt | WaitedTooLong> {
     const { clock, onWaited } = this.#options;
     const { owner, signal, onWait } = call;
     if (signal.aborted) return Promise.reject(signal.reason as Error);
     this.#lastUsedMs = clock.monotonic();
     return new Promise((resolve, reject) => {
       const sinceMs = clock.monotonic();
-      const { reason } = this.#obstacleOf(call) ?? behindOthers;
+      const { reason } = this.#delayOf(call);
       const timers = new Set<Timer>();
       let isOver = false;
       const end = (): void => {
@@ -160,7 +158,7 @@ export class UpstreamKey {
           resolve(attempt);
         },
       };
-      this.#queue.add(owner, waiter, { isFirst });
+      this.#queue.add(owner, waiter, ({ arrivedMs }) => arrivedMs > call.arrivedMs);
       this.#serve();
       if (isOver) return;
       signal.addEventListener('abort', onAbort, { once: true });
@@ -173,7 +171,7 @@ export class UpstreamKey {
   #tell(waiter: Waiter, timers: Set<Timer>): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
-    const { reason, atMs } = this.#obstacleOf(waiter) ?? behindOthers;
+    const { reason, atMs } = this.#delayOf(waiter);
     const knownMs = Number.isFinite(atMs) ? atMs - nowMs : 0;
     const hasWaited = nowMs - waiter.sinceMs >= toldAfterMs;
     if (knownMs >= toldAfterMs) waiter.onWait?.({ reason, ms: knownMs });
@@ -186,9 +184,15 @@ export class UpstreamKey {
   }
 
   #tooLong(call: KeyedCall): WaitedTooLong {
-    const { reason, atMs } = this.#obstacleOf(call) ?? behindOthers;
+    const { reason, atMs } = this.#delayOf(call);
     const leftMs = Number.isFinite(atMs) ? atMs - this.#options.clock.monotonic() : unknownWaitMs;
     return { reason, retryAfterMs: Math.max(1_000, leftMs) };
+  }
+
+  /** Why a call waits. One that finds nothing in its own way waits for those before it. */
+  #delayOf(call: KeyedCall): Obstacle {
+    const reason = Number.isFinite(this.#window) ? 'RateLimit' : 'Share';
+    return this.#obstacleOf(call) ?? { reason, isOfOwner: false, atMs: Infinity };
   }
 
   #obstacleOf({ owner, tokens }: KeyedCall): Obstacle | undefined {
@@ -326,6 +330,3 @@ export class UpstreamKey {
     return isNew ? restMs : undefined;
   }
 }
-
-/** A call that finds nothing in its own way waits for the one before it. */
-const behindOthers: Obstacle = { reason: 'Share', isOfOwner: false, atMs: Infinity };

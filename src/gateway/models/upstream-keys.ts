@@ -61,6 +61,7 @@ export class UpstreamKeys {
       call: {
         owner: conversation.spec.owner,
         tokens: estimateOf(request),
+        arrivedMs: clock.monotonic(),
         signal,
         onWait: (expected) => waits.tell(conversation, expected),
       },
@@ -113,7 +114,7 @@ export class UpstreamCall {
 
   /** Resolves when the call may be made. Throws `CallRefused` after too long a wait. */
   async begin(): Promise<void> {
-    const late = await this.#wait(false);
+    const late = await this.#wait();
     if (late === undefined) return;
     const reasons = {
       RateLimit: 'The provider of the model limits the rate of calls at the moment.',
@@ -131,7 +132,7 @@ export class UpstreamCall {
   async refused({ restMs }: RateLimit): Promise<number | undefined> {
     const begunMs = this.#attempt?.refuse(restMs);
     if (begunMs !== undefined) this.#options.onRest(begunMs);
-    const late = await this.#wait(true);
+    const late = await this.#wait();
     return late && Math.ceil(late.retryAfterMs / 1000);
   }
 
@@ -163,10 +164,10 @@ export class UpstreamCall {
     this.#attempt?.end();
   }
 
-  async #wait(isFirst: boolean): Promise<WaitedTooLong | undefined> {
+  async #wait(): Promise<WaitedTooLong | undefined> {
     const { key, call, clock } = this.#options;
     const sinceMs = clock.monotonic();
-    const begun = await key.begin(call, { maxWaitMs: this.#leftMs, isFirst });
+    const begun = await key.begin(call, this.#leftMs);
     this.#leftMs = Math.max(0, this.#leftMs - (clock.monotonic() - sinceMs));
     if ('reason' in begun) return begun;
     this.#attempt = begun;
