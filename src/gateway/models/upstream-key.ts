@@ -10,6 +10,8 @@ export interface UpstreamKeyOptions {
   readonly limits?: Pick<KeyLimits, 'calls' | 'tokensPerMinute' | 'perOwner'> | undefined;
   readonly clock: Pick<Clock, 'monotonic' | 'after'>;
   readonly random: () => number;
+  /** Called when the key begins a rest, with its length. */
+  readonly onRest?: (ms: number) => void;
   /** Called once at the end of each wait. */
   readonly onWaited?: (reason: ModelWaitReason, ms: number) => void;
 }
@@ -38,13 +40,15 @@ export interface WaitedTooLong {
   readonly retryAfterMs: number;
 }
 
-/** A call under way. Only the first call of each function has an effect. */
+/** A call under way. */
 export interface Attempt {
   /** The provider has accepted the call. */
   accept(): void;
-  /** The provider has refused the call, which ends. Returns the length of a rest that it begins. */
-  refuse(namedMs: number | undefined): number | undefined;
-  /** Counts these tokens in place of the estimate. */
+  /**
+   * The provider has refused the call, which ends. Resolves with another attempt as `begin` does.
+   */
+  refuse(namedMs: number | undefined, maxWaitMs: number): Promise<Attempt | WaitedTooLong>;
+  /** Counts these tokens in place of the estimate. Only the first call has an effect. */
   use(tokens: number): void;
   /** Ends the call. It counts no tokens unless `use` was called. */
   end(): void;
@@ -90,6 +94,9 @@ const countedOf = (tokens: number, { tokensPerMinute = 0 }: UseLimits = {}): num
  * order, for the limits of the key and of the owner. After the provider has refused a call the key
  * rests; then one call is made, and one more at once for each that the provider accepts.
  *
+ * The owners take turns in making the first call after a rest, which has the best chance. Otherwise
+ * one owner could always come when the provider has room, and another one always just after it.
+ *
  * A call that waits for its owner's limits delays nobody else. One that waits for the limits of the
  * key is overtaken by none, however many tokens it needs.
  */
@@ -108,6 +115,10 @@ export class UpstreamKey {
   /** Maximum calls that were begun since the last rest. */
   #window = Infinity;
   #underWayOfPeriod = 0;
+  /** Whether a call was begun since the last rest. */
+  #isTried = true;
+  /** Last period of which an owner made the first call. */
+  readonly #trialOf = recentlyUsed<number>(maxOwners);
   #lastUsedMs = -Infinity;
   #wake: Timer | undefined;
 
@@ -217,12 +228,19 @@ export class UpstreamKey {
     return atMs > nowMs ? share(false, atMs) : undefined;
   }
 
+  /** The first call of each owner, in the order in which they are served. */
+  #next(): Iterable<Waiter> {
+    if (this.#isTried) return this.#queue.heads();
+    const trialOf = ({ owner }: Waiter): number => this.#trialOf.get(owner) ?? -1;
+    return [...this.#queue.heads()].sort((one, other) => trialOf(one) - trialOf(other));
+  }
+
   /** Lets the calls go that may, and sets the timer for the next one that time alone holds up. */
   #serve(): void {
     this.#wake?.cancel();
     this.#wake = undefined;
     let nextAtMs = Infinity;
-    for (const waiter of this.#queue.heads()) {
+    for (const waiter of this.#next()) {
       const obstacle = this.#obstacleOf(waiter);
       if (obstacle === undefined) {
         this.#queue.remove(waiter.owner, waiter, { isServed: true });
@@ -239,9 +257,12 @@ export class UpstreamKey {
     this.#wake = clock.after(delayMs, () => this.#serve());
   }
 
-  #attempt({ owner, tokens: estimate }: KeyedCall): Attempt {
+  #attempt(call: KeyedCall): Attempt {
     const { clock } = this.#options;
+    const { owner, tokens: estimate } = call;
     const period = this.#period;
+    if (!this.#isTried) this.#trialOf.set(owner, period);
+    this.#isTried = true;
     this.#count(owner, 1);
     this.#underWayOfPeriod += 1;
     this.#countTokens(owner, { before: 0, after: estimate });
@@ -266,10 +287,11 @@ export class UpstreamKey {
     };
     return {
       accept,
-      refuse: (namedMs) => {
-        const restMs = this.#rest(period, namedMs);
+      refuse: (namedMs, maxWaitMs) => {
+        this.#rest(period, namedMs);
+        const again = this.begin(call, maxWaitMs);
         end();
-        return restMs;
+        return again;
       },
       use: (tokens) => {
         if (used !== undefined || isOver) return;
@@ -315,18 +337,19 @@ export class UpstreamKey {
    * The provider has refused a call that was begun in this period. The refusals of the calls that
    * were under way when a rest began are one refusal.
    */
-  #rest(period: number, namedMs: number | undefined): number | undefined {
-    const { clock, random } = this.#options;
+  #rest(period: number, namedMs: number | undefined): void {
+    const { clock, random, onRest } = this.#options;
     const isNew = period === this.#period;
     if (isNew) {
       this.#period += 1;
       this.#rests += 1;
       this.#window = 1;
       this.#underWayOfPeriod = 0;
+      this.#isTried = false;
     }
     const nowMs = clock.monotonic();
     const restMs = namedMs ?? (isNew ? backoffDelayMs(backoff, this.#rests, random) : 0);
     this.#restUntilMs = Math.max(this.#restUntilMs, nowMs + restMs);
-    return isNew ? restMs : undefined;
+    if (isNew) onRest?.(restMs);
   }
 }

@@ -55,7 +55,7 @@ export class UpstreamKeys {
   /** A call that has not begun yet. */
   call(request: UpstreamRequest): UpstreamCall {
     const { conversation, signal } = request;
-    const { waits, maxWaitMs = defaultMaxWaitMs, clock, logger } = this.#options;
+    const { waits, maxWaitMs = defaultMaxWaitMs, clock } = this.#options;
     return new UpstreamCall({
       key: this.#keyOf(request),
       call: {
@@ -67,12 +67,6 @@ export class UpstreamKeys {
       },
       maxWaitMs,
       clock,
-      onRest: (ms) =>
-        logger.info('A provider of models limits the rate of a key', {
-          provider: request.host,
-          credential: request.credential,
-          restSeconds: Math.ceil(ms / 1000),
-        }),
     });
   }
 
@@ -81,11 +75,17 @@ export class UpstreamKeys {
     const known = this.#keys.get(id);
     if (known !== undefined) return known;
     for (const [other, { isUnused }] of this.#keys) if (isUnused) this.#keys.delete(other);
-    const { limits, clock, random, metrics } = this.#options;
+    const { limits, clock, random, logger, metrics } = this.#options;
     const made = new UpstreamKey({
       limits: limits.find((limit) => limit.credential === credential),
       clock,
       random,
+      onRest: (ms) =>
+        logger.info('A provider of models limits the rate of a key', {
+          provider: host,
+          credential,
+          restSeconds: Math.ceil(ms / 1000),
+        }),
       onWaited: (reason, ms) => metrics.modelWaitSeconds.observe({ reason }, ms / 1000),
     });
     this.#keys.set(id, made);
@@ -98,7 +98,6 @@ interface UpstreamCallOptions {
   readonly call: KeyedCall;
   readonly maxWaitMs: number;
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly onRest: (ms: number) => void;
 }
 
 /** One call of an agent with all of its attempts, of which at most one is under way. */
@@ -114,7 +113,8 @@ export class UpstreamCall {
 
   /** Resolves when the call may be made. Throws `CallRefused` after too long a wait. */
   async begin(): Promise<void> {
-    const late = await this.#wait();
+    const { key, call } = this.#options;
+    const late = await this.#waited((maxWaitMs) => key.begin(call, maxWaitMs));
     if (late === undefined) return;
     const reasons = {
       RateLimit: 'The provider of the model limits the rate of calls at the moment.',
@@ -130,9 +130,9 @@ export class UpstreamCall {
    * or with the number of seconds after which the agent may try again.
    */
   async refused({ restMs }: RateLimit): Promise<number | undefined> {
-    const begunMs = this.#attempt?.refuse(restMs);
-    if (begunMs !== undefined) this.#options.onRest(begunMs);
-    const late = await this.#wait();
+    const attempt = this.#attempt;
+    if (attempt === undefined) throw new Error('no attempt of this call is under way');
+    const late = await this.#waited((maxWaitMs) => attempt.refuse(restMs, maxWaitMs));
     return late && Math.ceil(late.retryAfterMs / 1000);
   }
 
@@ -164,10 +164,12 @@ export class UpstreamCall {
     this.#attempt?.end();
   }
 
-  async #wait(): Promise<WaitedTooLong | undefined> {
-    const { key, call, clock } = this.#options;
+  async #waited(
+    begin: (maxWaitMs: number) => Promise<Attempt | WaitedTooLong>,
+  ): Promise<WaitedTooLong | undefined> {
+    const { clock } = this.#options;
     const sinceMs = clock.monotonic();
-    const begun = await key.begin(call, this.#leftMs);
+    const begun = await begin(this.#leftMs);
     this.#leftMs = Math.max(0, this.#leftMs - (clock.monotonic() - sinceMs));
     if ('reason' in begun) return begun;
     this.#attempt = begun;

@@ -3,6 +3,7 @@ import {
   UpstreamKey,
   type Attempt,
   type ExpectedWait,
+  type KeyedCall,
   type UpstreamKeyOptions,
   type WaitedTooLong,
 } from '../../../../src/gateway/models/upstream-key.ts';
@@ -20,6 +21,7 @@ class Call {
   readonly #bench: Bench;
   readonly #tokens: number;
   readonly #arrivedMs: number;
+  #given: KeyedCall | undefined;
 
   constructor(bench: Bench, owner: string, tokens: number) {
     [this.#bench, this.owner, this.#tokens] = [bench, owner, tokens];
@@ -35,18 +37,23 @@ class Call {
   }
 
   begin(maxWaitMs = 120_000): void {
-    const call = {
-      owner: this.owner,
+    const { owner, told } = this;
+    this.#given ??= {
+      owner,
       tokens: this.#tokens,
       arrivedMs: this.#arrivedMs,
       signal: this.#agent.signal,
-      onWait: (expected: ExpectedWait) => void this.told.push(expected),
+      onWait: (expected: ExpectedWait) => void told.push(expected),
     };
-    this.#bench.key.begin(call, maxWaitMs).then(
-      (begun) => {
-        if ('reason' in begun) this.late = begun;
+    this.#take(this.#bench.key.begin(this.#given, maxWaitMs));
+  }
+
+  #take(begun: Promise<Attempt | WaitedTooLong>): void {
+    begun.then(
+      (outcome) => {
+        if ('reason' in outcome) this.late = outcome;
         else {
-          this.attempt = begun;
+          this.attempt = outcome;
           this.#bench.order.push(this);
         }
       },
@@ -67,17 +74,19 @@ class Call {
     this.isOver = true;
   }
 
-  /** The provider refuses the call, which waits for another attempt. */
-  refuse(restMs?: number): number | undefined {
-    const begunMs = this.attempt?.refuse(restMs);
+  /** The provider refuses the call, which waits for another attempt. Returns the new rest. */
+  refuse(restMs?: number, maxWaitMs = 120_000): number | undefined {
+    const { attempt } = this;
     this.attempt = undefined;
-    this.begin();
-    return begunMs;
+    const known = this.#bench.rests.length;
+    if (attempt !== undefined) this.#take(attempt.refuse(restMs, maxWaitMs));
+    return this.#bench.rests[known];
   }
 }
 
 class Bench {
   readonly clock = new VirtualClock();
+  readonly rests: number[] = [];
   readonly waited: [reason: string, ms: number][] = [];
   readonly key: UpstreamKey;
   readonly calls: Call[] = [];
@@ -89,6 +98,7 @@ class Bench {
       limits,
       clock: this.clock,
       random: () => 1,
+      onRest: (ms) => this.rests.push(ms),
       onWaited: (reason, ms) => this.waited.push([reason, ms]),
     });
   }
@@ -305,6 +315,30 @@ describe('after a rate limit', () => {
     expect(new Set(bench.order)).toEqual(new Set([bench.calls[0], bob]));
   });
 
+  it.each<[string, readonly string[], Readonly<Record<string, number>>]>([
+    ['each owner comes when the provider has room', [], { a: 4, b: 4, c: 4 }],
+    ['an owner whose calls are all refused stops no other', ['a'], { a: 0, b: 4, c: 4 }],
+  ])('whose provider takes one call at a time %s', async (_what, refused, expected) => {
+    const bench = new Bench();
+    for (const owner of ['a', 'b', 'c']) bench.flood(owner, 20);
+    await bench.clock.settle();
+    for (const call of bench.underWay) call.refuse(1_000);
+    const taken: Record<string, number> = { a: 0, b: 0, c: 0 };
+    for (let rest = 0; rest < 12; rest++) {
+      await bench.clock.advance(1_000);
+      const [first] = bench.underWay;
+      if (first !== undefined && !refused.includes(first.owner)) {
+        taken[first.owner] = (taken[first.owner] ?? 0) + 1;
+        first.attempt?.accept();
+        await bench.clock.settle();
+      }
+      for (const call of bench.underWay) if (call !== first) call.refuse(1_000);
+      if (first !== undefined && refused.includes(first.owner)) first.refuse(1_000);
+      else first?.end();
+    }
+    expect(taken).toEqual(expected);
+  });
+
   it('without a time the rests double up to half a minute, and begin anew after a success', async () => {
     const bench = new Bench();
     const call = bench.call('alice');
@@ -371,9 +405,7 @@ describe('after a rate limit', () => {
     const bench = new Bench();
     const call = bench.call('alice');
     await bench.clock.settle();
-    call.attempt?.refuse(60_000);
-    call.attempt = undefined;
-    call.begin(20_000);
+    call.refuse(60_000, 20_000);
     await bench.clock.advance(20_000);
     expect(call.late).toEqual({ reason: 'RateLimit', retryAfterMs: 40_000 });
   });
