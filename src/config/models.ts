@@ -18,11 +18,11 @@ export const modelCredentials = {
 /** A list in a variable: its schema, and how a value that does not match is described. */
 interface ListSetting<T> {
   readonly schema: z.ZodType<readonly T[]>;
-  /** What the variable must be, with an example. */
+  /** Form of the variable, with an example. */
   readonly form: string;
-  /** What an entry is, as in “not a field of a price”. */
+  /** Name of an entry, as in “not a field of a price”. */
   readonly entry: string;
-  /** What a field of an entry must be. */
+  /** Allowed values of a field of an entry. */
   readonly allowed: (field: PropertyKey) => string;
 }
 

@@ -1,4 +1,4 @@
-/** What an error of a provider says. */
+/** An error of a provider. */
 export interface ProviderError {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;

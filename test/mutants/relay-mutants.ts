@@ -107,7 +107,7 @@ export const relayMutants: Readonly<Record<string, TestedMutant>> = {
     ...key,
     from: 'this.#lastUsedMs = clock.monotonic(); this.#serve(); };',
     to: 'this.#lastUsedMs = clock.monotonic(); };',
-    name: 'keeps its limits, and forgets no call, whatever happens',
+    name: 'that agents leave are forgotten, and the next one goes',
   },
   'all calls go at once when a rest is over': {
     ...key,
@@ -119,7 +119,7 @@ export const relayMutants: Readonly<Record<string, TestedMutant>> = {
     ...key,
     from: 'if (this.#isTried) return this.#queue.heads();',
     to: 'if (this.#window > 0) return this.#queue.heads();',
-    name: 'whose provider takes one call at a time each owner comes',
+    name: 'whose provider takes one call at a time each of two owners',
   },
   'each refusal of calls under way together makes the rest longer': {
     ...key,

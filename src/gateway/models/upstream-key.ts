@@ -50,7 +50,7 @@ export interface Attempt {
   refuse(namedMs: number | undefined, maxWaitMs: number): Promise<Attempt | WaitedTooLong>;
   /** Counts these tokens in place of the estimate. Only the first call has an effect. */
   use(tokens: number): void;
-  /** Ends the call. It counts no tokens unless `use` was called. */
+  /** Ends the call, which counts no tokens unless `use` was called. */
   end(): void;
 }
 

@@ -141,8 +141,8 @@ export class UpstreamCall {
   }
 
   /**
-   * Counts what the attempt has used. Of an answer that broke off, the estimate counts. Only the
-   * first call for an attempt has an effect.
+   * Counts what the attempt has used: the estimate, where the answer broke off. Only the first call
+   * for an attempt has an effect.
    */
   settle(outcome: CallOutcome): void {
     this.#attempt?.use(this.#tokensOf(outcome));
