@@ -1,7 +1,7 @@
 import { conversations } from '../../../src/resources/conversation.ts';
 import { eventually } from '../../support/eventually.ts';
 import { apiNames, askModel, maxOf, type AgentAnswer } from '../../support/models/agent-call.ts';
-import { ChargingProvider, type Behaviour } from '../../support/models/charging-provider.ts';
+import type { ChargingProvider, Behaviour } from '../../support/models/charging-provider.ts';
 import { modelKey, RelayScene, type RelaySceneOptions } from '../../support/models/relay-scene.ts';
 import { aStoredConversation } from '../../support/builders.ts';
 
