@@ -7,8 +7,13 @@ export class FairQueue<T> {
     return this.#byOwner.size === 0;
   }
 
-  add(owner: string, item: T): void {
-    this.#byOwner.set(owner, (this.#byOwner.get(owner) ?? new Set()).add(item));
+  /** @param isBefore Whether the item comes before another one of its owner. Absent: it is the last. */
+  add(owner: string, item: T, isBefore?: (other: T) => boolean): void {
+    const items = this.#byOwner.get(owner) ?? new Set();
+    const later = isBefore === undefined ? [] : [...items].filter(isBefore);
+    this.#byOwner.set(owner, items.add(item));
+    // A Set has its items in the order in which they were added.
+    for (const other of later) if (items.delete(other)) items.add(other);
   }
 
   /** Removes an item. `isServed`: its owner waits for all other owners now. */
@@ -17,6 +22,18 @@ export class FairQueue<T> {
     if (items?.delete(item) !== true) return;
     if (isServed || items.size === 0) this.#byOwner.delete(owner);
     if (items.size > 0 && isServed) this.#byOwner.set(owner, items);
+  }
+
+  /**
+   * The first item of each owner, in the order in which they are served. Items may be removed on
+   * the way: an owner that was served comes again at the end.
+   */
+  *heads(): Generator<T> {
+    for (const items of this.#byOwner.values())
+      for (const first of items) {
+        yield first;
+        break;
+      }
   }
 
   /** All items in the order in which they are served, if each is served. */

@@ -14,14 +14,16 @@ import { BudgetWarnings } from '../gateway/models/budget-warnings.ts';
 import { budgetsInForce } from '../gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../gateway/models/models-handler.ts';
+import { ModelWaits } from '../gateway/models/model-waits.ts';
 import { Providers } from '../gateway/models/providers.ts';
+import { UpstreamKeys } from '../gateway/models/upstream-keys.ts';
 import { UsageStore } from '../gateway/models/usage-store.ts';
 import { PriceBook } from '../models/prices.ts';
 import { quotaBudgets } from '../quota/budgets.ts';
 import type { OutwardRuntime } from './outward.ts';
 
 interface ModelsOptions {
-  readonly config: Pick<RelayConfig, 'MODELS_PRICES'>;
+  readonly config: Pick<RelayConfig, 'MODELS_PRICES' | 'MODELS_LIMITS'>;
   readonly client: KubeClient;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly keys: SandboxKeys;
@@ -92,6 +94,12 @@ export function relayForModels(
     credentials,
     providers,
     accounts,
+    upstreams: new UpstreamKeys({
+      ...runtime,
+      logger,
+      limits: config.MODELS_LIMITS,
+      waits: new ModelWaits({ client, clock, logger }),
+    }),
     clock,
     logger,
     metrics,

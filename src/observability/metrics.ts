@@ -13,7 +13,11 @@ import {
 } from './closed-metrics.ts';
 import { ModelApi } from '../models/apis/model-api.ts';
 import { refusalKinds } from '../models/apis/refusals.ts';
-import { sandboxStatuses, startStatuses } from '../resources/conversation-status.ts';
+import {
+  modelWaitReasons,
+  sandboxStatuses,
+  startStatuses,
+} from '../resources/conversation-status.ts';
 import type { Runtime } from '@conversation-operator/base/runtime';
 
 const modelApis = Object.values(ModelApi);
@@ -196,6 +200,12 @@ export function createMetrics(registry: Registry = new Registry()) {
       'How long providers take to begin an answer.',
       [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
       { api: modelApis },
+    ),
+    modelWaitSeconds: histogram(
+      'model_wait_seconds',
+      'How long calls of models wait, by reason: RateLimit (of the provider), Share (of the limits of the key).',
+      [0.1, 0.5, 1, 3, 10, 30, 60, 120],
+      { reason: modelWaitReasons },
     ),
     modelTokens: counter(
       'model_tokens_total',

@@ -108,6 +108,19 @@ const budgetExhaustionSchema = z.object({
 });
 export type BudgetExhaustion = z.output<typeof budgetExhaustionSchema>;
 
+/** Why a call of a model waits: for the provider, or for the limits of the key. */
+export const modelWaitReasons = ['RateLimit', 'Share'] as const;
+export type ModelWaitReason = (typeof modelWaitReasons)[number];
+
+const modelWaitSchema = z.object({
+  until: described(timestamp(), 'Time at which the wait is expected to be over.'),
+  reason: described(
+    z.enum(modelWaitReasons),
+    'RateLimit: the provider limits the rate of the key. Share: other calls use up the limits of the key, or of its owner.',
+  ),
+});
+export type ModelWait = z.output<typeof modelWaitSchema>;
+
 /** Maximum characters of the path of the folder in which a conversation works. */
 export const maxWorkingDirLength = 1024;
 
@@ -283,6 +296,10 @@ export const conversationStatusSchema = z.object({
   budgetExhaustion: optional(
     budgetExhaustionSchema,
     'Budget for which the relay refused a call of a model. Written by the gateway; the operator removes it once a person has answered, or the budget has room again. Absent: no budget holds the run up.',
+  ),
+  modelWait: optional(
+    modelWaitSchema,
+    'Last wait of a call of a model for three seconds or more, which is over once its time is past. Written by the gateway; absent: there was none.',
   ),
   pushes: optional(
     pushesSchema,

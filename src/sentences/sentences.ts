@@ -8,7 +8,7 @@ import {
   isFailedStart,
 } from './facts.ts';
 import { groupOf } from './groups.ts';
-import { ago, since } from './durations.ts';
+import { ago, duration, since } from './durations.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
 import type { StartTask } from '../gateway/presenters/start-task.ts';
 
@@ -119,6 +119,22 @@ function saidBy({ last_result: result }: ConversationRecord): string | undefined
   return text === '' || result?.reason === 'model-not-configured' ? undefined : `“${text}”`;
 }
 
+const waits = {
+  'rate-limit': "Waits for the model's rate limit",
+  share: "Waits for its share of the model's key",
+} as const satisfies Readonly<
+  Record<NonNullable<ConversationRecord['model_wait']>['reason'], string>
+>;
+
+/** The wait of a call of a model, as a sentence; undefined once its time is past. */
+function waiting({ model_wait: wait }: ConversationRecord, now: number): string | undefined {
+  const leftMs = wait === null ? 0 : Date.parse(wait.until) - now;
+  return wait === null || leftMs <= 0
+    ? undefined
+    : // The last second is still one.
+      `${waits[wait.reason]}, ${duration(leftMs + 999)}`;
+}
+
 function running({ conversation }: Facts, now: number): string {
   if (conversation === undefined) return '';
   const { execution_status: status, execution_status_detail: detail, updated_at } = conversation;
@@ -152,7 +168,10 @@ function running({ conversation }: Facts, now: number): string {
       return joined(...lost(conversation), result, detail ?? 'Waits for a message');
     case 'running':
     case null:
-      return joined(detail, `Running. Last activity ${ago(updated_at, now)}`);
+      return joined(
+        detail,
+        waiting(conversation, now) ?? `Running. Last activity ${ago(updated_at, now)}`,
+      );
   }
 }
 

@@ -6,6 +6,10 @@ const streams = { test: 'test/integration/models/relay-streams.test.ts' } as con
 const providers = { test: 'test/integration/models/relay-providers.test.ts' } as const;
 const headers = { file: 'src/gateway/models/forwarded-headers.ts' } as const;
 const relay = { file: 'src/gateway/models/model-relay.ts' } as const;
+const key = {
+  file: 'src/gateway/models/upstream-key.ts',
+  test: 'test/unit/gateway/models/upstream-key.test.ts',
+} as const;
 const handler = { file: 'src/gateway/models/models-handler.ts' } as const;
 
 /** Mistakes in the relay for models. Each name is the mistake as a sentence. */
@@ -86,5 +90,79 @@ export const relayMutants: Readonly<Record<string, TestedMutant>> = {
     from: 'key !== undefined && bytes.includes(key)',
     to: 'key === undefined',
     name: 'has its own errors passed on with their headers, and without the key',
+  },
+  'an owner with a flood of calls is served before all others': {
+    ...key,
+    from: 'this.#queue.remove(waiter.owner, waiter, { isServed: true });',
+    to: 'this.#queue.remove(waiter.owner, waiter);',
+    name: 'one call does not wait behind the flood of another owner',
+  },
+  'a call that its agent has left keeps its place': {
+    ...key,
+    from: 'this.#queue.remove(owner, waiter); end();',
+    to: 'end();',
+    name: 'that agents leave are forgotten, and the next one goes',
+  },
+  'the end of a call wakes no other': {
+    ...key,
+    from: 'this.#lastUsedMs = clock.monotonic(); this.#serve(); };',
+    to: 'this.#lastUsedMs = clock.monotonic(); };',
+    name: 'that agents leave are forgotten, and the next one goes',
+  },
+  'all calls go at once when a rest is over': {
+    ...key,
+    from: 'this.#window = 1;',
+    to: '',
+    name: 'one more call is made at once for each that was accepted',
+  },
+  'the same owner may try the key after each rest': {
+    ...key,
+    from: 'if (this.#isTried) return this.#queue.heads();',
+    to: 'if (this.#window > 0) return this.#queue.heads();',
+    name: 'whose provider takes one call at a time each of two owners',
+  },
+  'each refusal of calls under way together makes the rest longer': {
+    ...key,
+    from: 'const isNew = period === this.#period;',
+    to: 'const isNew = true;',
+    name: 'the refusals of calls that were under way together are one',
+  },
+  'a success from before a rest opens the key': {
+    ...key,
+    from: 'if (period !== this.#period) return;',
+    to: '',
+    name: 'a success of a call from before the rest opens nothing',
+  },
+  'a call that was not made keeps its tokens': {
+    ...key,
+    from: 'if (used === undefined) this.#countTokens(owner, { before: estimate, after: 0 });',
+    to: '',
+    name: 'because it was not made after the call',
+  },
+  'a false usage stops a key for ever': {
+    ...key,
+    from: 'Math.min(tokens, 2 * tokensPerMinute)',
+    to: 'tokens * Math.sign(tokensPerMinute)',
+    name: 'count a false number after the call',
+  },
+  'a call that waits for its owner delays all others': {
+    ...key,
+    from: 'if (!obstacle.isOfOwner) break;',
+    to: 'break;',
+    name: 'of an owner delay no other owner',
+  },
+  'a provider lets a key rest for ever': {
+    file: 'src/models/rate-limit.ts',
+    test: 'test/unit/models/rate-limit.test.ts',
+    from: 'Math.min(Math.max(namedMs, restBoundsMs.min), restBoundsMs.max)',
+    to: 'Math.max(namedMs, restBoundsMs.min)',
+    name: 'a key rests from a tenth of a second to a minute',
+  },
+  'a call holds its reservation while it waits': {
+    ...relay,
+    test: 'test/integration/models/relay-rate-limits.test.ts',
+    from: "counted?.account.settle({ kind: 'failed' }); const error = await readError(answer, transfer.signal);",
+    to: 'const error = await readError(answer, transfer.signal);',
+    name: 'nothing is charged twice',
   },
 };

@@ -37,6 +37,7 @@ export const aConversation = (
   llm_model: null,
   metrics: null,
   usage: null,
+  model_wait: null,
   tags: {},
   workspace: { working_dir: '/workspace/project' },
   created_at: before(number),

@@ -193,3 +193,31 @@ capabilities: { drop: [ALL] }
 name: master-key
 secret: { secretName: {{ include "co.masterKeySecret" . | quote }}, defaultMode: 292 }
 {{- end -}}
+
+{{/* Maximum number of processes that serve the relay for models. */}}
+{{- define "co.relayReplicas" -}}
+{{- with .Values.gateway -}}
+{{- ternary .autoscaling.maxReplicas .replicas .autoscaling.enabled | int64 -}}
+{{- end -}}
+{{- end -}}
+
+{{/* models.limits for one process, as JSON: each gets the same part of a limit, and at least 1. */}}
+{{- define "co.modelsLimits" -}}
+{{- $replicas := max 1 (include "co.relayReplicas" . | int64) -}}
+{{- $entries := list -}}
+{{- range .Values.models.limits -}}
+{{- $entry := dict "credential" .credential -}}
+{{- range $name, $limit := pick . "calls" "tokensPerMinute" -}}
+{{- $_ := set $entry $name (max 1 (div ($limit | int64) $replicas)) -}}
+{{- end -}}
+{{- with .perOwner -}}
+{{- $perOwner := dict -}}
+{{- range $name, $limit := . -}}
+{{- $_ := set $perOwner $name (max 1 (div ($limit | int64) $replicas)) -}}
+{{- end -}}
+{{- $_ := set $entry "perOwner" $perOwner -}}
+{{- end -}}
+{{- $entries = append $entries $entry -}}
+{{- end -}}
+{{- toJson $entries -}}
+{{- end -}}

@@ -25,8 +25,13 @@ export class TokenBucket {
   }
 
   get readyAt(): number {
+    return this.readyAtFor(1);
+  }
+
+  /** Time at which this many tokens are available; more than `burst` are, once the bucket is full. */
+  readyAtFor(tokens: number): number {
     const { burst, intervalMs } = this.#options;
-    return Math.max(this.#heldUntil, this.#fullAt - (burst - 1) * intervalMs);
+    return Math.max(this.#heldUntil, this.#fullAt - Math.max(0, burst - tokens) * intervalMs);
   }
 
   availableAt(now: number): number {
@@ -35,7 +40,10 @@ export class TokenBucket {
     return Math.min(burst, Math.floor(burst - Math.max(0, this.#fullAt - now) / intervalMs));
   }
 
-  /** Takes tokens, even if none is available. Later tokens are then delayed. */
+  /**
+   * Takes tokens, even if none is available. Later tokens are then delayed. A negative number gives
+   * tokens back.
+   */
   take(now: number, tokens = 1): void {
     const { burst, intervalMs, maxDebt = Infinity } = this.#options;
     const fullAt = Math.max(now, this.#fullAt) + tokens * intervalMs;

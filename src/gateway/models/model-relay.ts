@@ -3,6 +3,7 @@ import { withoutSecrets } from '../../agent/redaction.ts';
 import { AnswerReader } from '../../models/apis/answer.ts';
 import type { ModelApi } from '../../models/apis/model-api.ts';
 import { streamErrorOf } from '../../models/apis/refusals.ts';
+import { rateLimitOf, type RateLimit } from '../../models/rate-limit.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import { Transfer, type TransferLimits } from '../callback-server/transfer.ts';
@@ -19,7 +20,18 @@ export interface RelayedCall {
   /** The key of the model, which no answer may contain; undefined if there is none. */
   readonly key: string | undefined;
   /** Absent for a request that is not counted. */
-  readonly counted?: { readonly api: ModelApi; readonly account: OpenAccount };
+  readonly counted?: {
+    readonly api: ModelApi;
+    readonly account: Pick<OpenAccount, 'settle'>;
+    /** Called when the provider answers with anything but a rate limit or a failure of its own. */
+    readonly onAccepted: () => void;
+  };
+}
+
+/** A provider's refusal of a counted call that passes, and of which nothing was sent. */
+export interface LimitedCall extends RateLimit {
+  /** Sends the refusal, with the time after which the agent may try again. */
+  readonly send: (retryAfterSeconds: number) => void;
 }
 
 export interface ModelRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
@@ -39,21 +51,36 @@ export class ModelRelay {
   }
 
   /**
-   * Resolves when the answer has been sent, and settles the account in every case. Throws
-   * `CallRefused` if nothing was sent to the agent. An answer that breaks off is broken off.
+   * Resolves when the answer has been sent, or with a rate limit of the provider, and settles the
+   * account in every case. Throws `CallRefused` if nothing was sent to the agent. An answer that
+   * breaks off is broken off.
    */
-  async relay(relayed: RelayedCall): Promise<void> {
+  async relay(relayed: RelayedCall): Promise<LimitedCall | undefined> {
     const { clock, limits, logger } = this.#options;
-    const { response, signal } = relayed.call;
+    const { counted, call } = relayed;
+    const { response, signal } = call;
     const transfer = new Transfer(limits, { clock, signal });
     try {
       const answer = await this.#ask(relayed, transfer.signal);
-      if (answer.status >= 400) await sendError(answer, relayed, transfer.signal);
-      else await this.#sendAnswer(answer, relayed, transfer);
+      if (answer.status < 400) {
+        counted?.onAccepted();
+        await this.#sendAnswer(answer, relayed, transfer);
+        return undefined;
+      }
+      counted?.account.settle({ kind: lateStatuses.has(answer.status) ? 'broken' : 'failed' });
+      const error = await readError(answer, transfer.signal);
+      const text = error.bytes?.toString() ?? '';
+      const limited = counted && rateLimitOf({ ...error, text }, clock.now());
+      if (limited !== undefined)
+        return { ...limited, send: (seconds) => sendError(error, relayed, seconds) };
+      if (answer.status < 500) counted?.onAccepted();
+      sendError(error, relayed);
+      return undefined;
     } catch (error) {
       if (!response.headersSent) throw error;
       logger.info('An answer of a model was broken off', { error });
       response.destroy();
+      return undefined;
     } finally {
       transfer.end();
     }
@@ -142,35 +169,53 @@ function noAnswerOf(error: unknown, signal: AbortSignal): string {
  */
 const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
 
-/** Sends an error of the provider, which costs nothing else. A key that it repeats is hidden. */
-async function sendError(
+/** An error of a provider. */
+interface AnsweredError extends Pick<ProviderAnswer, 'status' | 'headers'> {
+  /** Undefined: it is compressed, too long, has broken off, or is about the key. */
+  readonly bytes: Buffer | undefined;
+}
+
+/** Whether the provider refuses the key itself. Agents need not see what it says about that. */
+const isOfKey = (status: number): boolean => status === 401 || status === 403;
+
+/** Reads an error of a provider. A compressed one cannot be searched for the key. */
+async function readError(
   { status, headers, body }: ProviderAnswer,
-  { call: { response }, key, counted }: RelayedCall,
   signal: AbortSignal,
-): Promise<void> {
-  counted?.account.settle({ kind: lateStatuses.has(status) ? 'broken' : 'failed' });
-  if (status === 401 || status === 403) {
-    body.destroy();
+): Promise<AnsweredError> {
+  const isReadable = headers['content-encoding'] === undefined && !isOfKey(status);
+  const bytes = isReadable ? await bytesOf(body, signal) : undefined;
+  if (bytes === undefined) body.destroy();
+  return { status, headers, bytes };
+}
+
+/** Sends an error of the provider. A key that it repeats is hidden. */
+function sendError(
+  { status, headers, bytes }: AnsweredError,
+  { call: { response }, key }: RelayedCall,
+  retryAfterSeconds?: number,
+): void {
+  if (isOfKey(status))
     throw new CallRefused(
       'not-allowed',
       `The provider of the model refuses the key of the platform (status ${status}).`,
     );
-  }
-  // A compressed error cannot be searched for the key.
-  const isReadable = headers['content-encoding'] === undefined;
-  const bytes = isReadable ? await bytesOf(body, signal) : undefined;
-  if (bytes === undefined) {
-    body.destroy();
-    throw new CallRefused('upstream', `The provider of the model answers with status ${status}.`);
-  }
+  if (bytes === undefined)
+    throw new CallRefused(
+      retryAfterSeconds === undefined ? 'upstream' : 'busy',
+      `The provider of the model answers with status ${status}.`,
+      retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
+    );
   const sent =
     key !== undefined && bytes.includes(key)
       ? Buffer.from(withoutSecrets(bytes.toString(), [key]))
       : bytes;
-  response.writeHead(status, {
-    ...answerHeadersOf(headers, key),
-    'content-length': String(sent.length),
-  });
+  const { 'retry-after-ms': namedMs, ...others } = answerHeadersOf(headers, key);
+  const retry =
+    retryAfterSeconds === undefined
+      ? { ...(namedMs === undefined ? {} : { 'retry-after-ms': namedMs }) }
+      : { 'retry-after': String(retryAfterSeconds) };
+  response.writeHead(status, { ...others, ...retry, 'content-length': String(sent.length) });
   response.end(sent);
 }
 

@@ -25,18 +25,20 @@ import {
 import type { TransferLimits } from '../callback-server/transfer.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
-import type { CallAccounts } from './call-accounts.ts';
+import type { CallAccounts, CallOutcome } from './call-accounts.ts';
 import { CallHolders, type CallHolder, type CallHoldersOptions } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
 import { isForwardedParameter, keyHeaders, requestHeadersOf } from './forwarded-headers.ts';
 import { ModelRelay } from './model-relay.ts';
 import type { Providers } from './providers.ts';
+import type { UpstreamCall, UpstreamKeys } from './upstream-keys.ts';
 
 export interface ModelsHandlerOptions
   extends CallHoldersOptions, Pick<MeasuredRuntime, 'logger' | 'metrics'> {
   readonly providers: Pick<Providers, 'send'>;
   readonly credentials: AgentCredentials;
   readonly accounts: CallAccounts;
+  readonly upstreams: Pick<UpstreamKeys, 'call'>;
   readonly limits?: Partial<TransferLimits>;
 }
 
@@ -57,6 +59,16 @@ interface Destination {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly key: string | undefined;
+}
+
+/** A call whose body was read. */
+interface ReadCall {
+  readonly call: CallbackRequest;
+  readonly asked: ModelCall;
+  readonly text: string;
+  readonly body: Buffer;
+  readonly destination: Destination;
+  readonly upstream: UpstreamCall;
 }
 
 /**
@@ -194,14 +206,46 @@ export class ModelsHandler implements CallbackHandler {
   async #generate(
     call: CallbackRequest,
     operation: Extract<Operation, { kind: 'generate' }>,
-    { holder, base, ...destination }: Destination,
+    destination: Destination,
   ): Promise<void> {
-    const { accounts } = this.#options;
+    const { holder, key, url } = destination;
+    const { upstreams } = this.#options;
+    const { conversation, template } = holder;
+    const { signal } = call;
     const body = await readBody(call.request, maxBodyBytes);
-    await this.#takeTurn(holder, body.length, call.signal);
+    await this.#takeTurn(holder, body.length, signal);
     const { call: asked, text } = readCall(operation, body);
     checkModel(asked, holder);
-    const { host } = destination.url;
+    const upstream = upstreams.call({
+      conversation,
+      credential: template.spec.agent.credential,
+      key,
+      host: url.host,
+      bodyBytes: body.length,
+      maxOutputTokens: asked.maxOutputTokens,
+      signal,
+    });
+    try {
+      // A call that waits holds nothing of a budget.
+      await upstream.begin();
+      for (;;) {
+        const limited = await this.#attempt({ call, asked, text, body, destination, upstream });
+        if (limited === undefined) return;
+        const retryAfterSeconds = await upstream.refused(limited);
+        if (retryAfterSeconds !== undefined) {
+          limited.send(retryAfterSeconds);
+          return;
+        }
+      }
+    } finally {
+      upstream.end();
+    }
+  }
+
+  /** Reserves, calls the provider, and settles. Resolves as `ModelRelay.relay`. */
+  async #attempt({ call, asked, text, body, destination, upstream }: ReadCall) {
+    const { accounts } = this.#options;
+    const { holder, base, ...where } = destination;
     const account = await accounts.open({
       ...holder,
       asked,
@@ -210,17 +254,21 @@ export class ModelsHandler implements CallbackHandler {
       baseUrl: base,
       signal: call.signal,
     });
+    const settle = (outcome: CallOutcome): void => {
+      upstream.settle(outcome);
+      account.settle(outcome);
+    };
     try {
-      const edited = editedBody(asked, text, { limit: account.limit, host });
-      await this.#relay.relay({
+      const edited = editedBody(asked, text, { limit: account.limit, host: where.url.host });
+      return await this.#relay.relay({
         call,
-        ...destination,
+        ...where,
         body: edited === text ? body : Buffer.from(edited),
-        counted: { api: operation.api, account },
+        counted: { api: asked.api, account: { settle }, onAccepted: () => upstream.accepted() },
       });
     } finally {
       // A call that has been settled stays as it is. No other one may keep its reservation.
-      account.settle({ kind: 'broken' });
+      settle({ kind: 'broken' });
     }
   }
 

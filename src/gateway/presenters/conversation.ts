@@ -7,6 +7,7 @@ import {
   executionStatuses,
   sandboxStatuses,
   type ConversationUsage,
+  type ModelWait,
 } from '../../resources/conversation-status.ts';
 import type { UsageCounters } from '../../resources/usage-record.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
@@ -138,6 +139,28 @@ const presentUsage = (usage: ConversationUsage | undefined): z.output<typeof usa
         by_model: usage.byModel.map((model) => ({ model: model.model, ...usageCountsOf(model) })),
       };
 
+const waitReasons = { RateLimit: 'rate-limit', Share: 'share' } as const satisfies Readonly<
+  Record<ModelWait['reason'], string>
+>;
+
+const modelWaitSchema = z.object({
+  until: timestampSchema.describe('When the wait is expected to be over.'),
+  reason: z
+    .enum(Object.values(waitReasons))
+    .describe(
+      'rate-limit: the provider limits the rate of the key. share: other calls use up the limits of the key, or of its owner.',
+    ),
+});
+
+/** A wait is over by its time alone: nothing is written at its end. */
+const presentModelWait = (
+  wait: ModelWait | undefined,
+  nowMs: number,
+): z.output<typeof modelWaitSchema> | null =>
+  wait === undefined || Date.parse(wait.until) <= nowMs
+    ? null
+    : { until: wireTime(wait.until), reason: waitReasons[wait.reason] };
+
 export const conversationSchema = z.object({
   id: idSchema,
   created_by_user_id: z.string(),
@@ -185,6 +208,11 @@ export const conversationSchema = z.object({
   usage: usageSchema
     .nullable()
     .describe('Calls of models through the relay, at most some seconds old; null: there was none.'),
+  model_wait: modelWaitSchema
+    .nullable()
+    .describe(
+      'A call of a model that waits, as last known; null where none does. It is over once its time is past, without another record of the stream.',
+    ),
   parent_conversation_id: nullableText,
   sub_conversation_ids: z.array(idSchema),
   public: z.boolean(),
@@ -262,6 +290,7 @@ export function presentConversation(
   sources: ConversationSources,
   exposure: Exposure,
   reader?: Reader,
+  nowMs = Date.now(),
 ): z.output<typeof conversationSchema> {
   const { conversation, sandbox, parent, children } = sources;
   const { metadata, spec, status } = conversation;
@@ -294,6 +323,7 @@ export function presentConversation(
     agent_name: agentNameOf(sandbox?.status),
     metrics: metricsView(status?.metrics),
     usage: presentUsage(status?.usage),
+    model_wait: phase === 'RUNNING' ? presentModelWait(status?.modelWait, nowMs) : null,
     parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
     sub_conversation_ids: children.map(conversationIdOf).sort(),
     public: spec.public ?? false,

@@ -34,6 +34,7 @@ const withheld = {
   llm_model: null,
   metrics: null,
   usage: null,
+  model_wait: null,
   parent_conversation_id: null,
   sub_conversation_ids: [],
   public: false,

@@ -971,6 +971,24 @@ describe('the chart', () => {
     expect(readGatewayConfig(chart.environment('gateway')).MODELS_PRICES).toEqual([]);
   });
 
+  it.each([
+    [{ replicas: 3 }, [6, 133_333, 1, 1]],
+    [{ autoscaling: { enabled: true, maxReplicas: 6 } }, [3, 66_666, 1, 1]],
+    [{ replicas: 1 }, [20, 400_000, 4, 1]],
+  ])('gives each gateway of %j its part of the limits of keys', async (gateway, parts) => {
+    const [calls, tokensPerMinute, callsOfOwner, tokensOfOwner] = parts;
+    const limits = [
+      { credential: 'team', calls: 20, tokensPerMinute: 400_000, perOwner: { calls: 4 } },
+      { credential: 'other', perOwner: { tokensPerMinute: 1 } },
+    ];
+    const rendered = await RenderedChart.of(4, { values: { models: { limits }, gateway } });
+    expect(readGatewayConfig(rendered.environment('gateway')).MODELS_LIMITS).toEqual([
+      { credential: 'team', calls, tokensPerMinute, perOwner: { calls: callsOfOwner } },
+      { credential: 'other', perOwner: { tokensPerMinute: tokensOfOwner } },
+    ]);
+    expect(readGatewayConfig(chart.environment('gateway')).MODELS_LIMITS).toEqual([]);
+  });
+
   describe('with an archive', () => {
     const render = (name: string): Promise<RenderedChart> => {
       const values = valueSets[name];

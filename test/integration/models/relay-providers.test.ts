@@ -145,7 +145,7 @@ describe.each(apiNames)('a provider of %s', (api) => {
   });
 
   it('has its own errors passed on with their headers, and without the key', async () => {
-    for (const status of [400, 402, 404, 413, 422, 429, 500, 503, 529]) {
+    for (const status of [400, 402, 404, 413, 422, 500]) {
       const body = `{"error": {"message":"ä ${status}"} }`;
       scene.provider.behave = () => ({
         inputTokens: 0,
@@ -168,6 +168,23 @@ describe.each(apiNames)('a provider of %s', (api) => {
     const got = await small(api);
     expect(got).toMatchObject({ status: 400, text: '{"error":"The key <redacted> is odd"}' });
     expect(JSON.stringify(got)).not.toContain(modelKey);
+    expect(await scene.spentInAll()).toBe(0);
+  });
+
+  it('has errors that no wait mends passed on at once', async () => {
+    const errors = [
+      [503, {}, '{"error":{"message":"down"}}'],
+      [429, {}, '{"error":{"code":"insufficient_quota"}}'],
+      [429, { 'x-should-retry': 'false', 'retry-after-ms': '7' }, '{"error":{"message":"no"}}'],
+    ] as const;
+    for (const [status, headers, text] of errors) {
+      scene.provider.behave = () => ({
+        inputTokens: 0,
+        respond: (response) => void response.writeHead(status, { ...json, ...headers }).end(text),
+      });
+      expect(await small(api)).toMatchObject({ status, text, headers });
+    }
+    expect(scene.provider.calls).toHaveLength(errors.length);
     expect(await scene.spentInAll()).toBe(0);
   });
 

@@ -24,9 +24,12 @@ import { BudgetWarnings } from '../../../src/gateway/models/budget-warnings.ts';
 import { budgetsInForce } from '../../../src/gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../../../src/gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../../../src/gateway/models/models-handler.ts';
+import { ModelWaits } from '../../../src/gateway/models/model-waits.ts';
 import { Providers } from '../../../src/gateway/models/providers.ts';
+import { UpstreamKeys } from '../../../src/gateway/models/upstream-keys.ts';
 import { UsageStore } from '../../../src/gateway/models/usage-store.ts';
 import type { TransferLimits } from '../../../src/gateway/callback-server/transfer.ts';
+import type { KeyLimits } from '../../../src/models/key-limits.ts';
 import { PriceBook } from '../../../src/models/prices.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { quotaBudgets } from '../../../src/quota/budgets.ts';
@@ -58,6 +61,9 @@ export interface RelaySceneOptions {
   readonly limits?: Partial<TransferLimits>;
   readonly outward?: Outward;
   readonly keys?: SandboxKeys;
+  readonly keyLimits?: readonly KeyLimits[];
+  /** Maximum wait of a call for its key. */
+  readonly maxWaitMs?: number;
   /** Shared by the replicas of one scene. */
   readonly client?: FakeKubeClient;
   readonly provider?: ChargingProvider;
@@ -79,6 +85,7 @@ export class RelayScene implements AsyncDisposable {
   /** Number of settlements of each reservation. */
   readonly reservations: { settled: number }[] = [];
   readonly ledger: BudgetLedger;
+  readonly upstreams: UpstreamKeys;
   /** Whether the caches have been filled. */
   isSynced = true;
   url = '';
@@ -114,6 +121,12 @@ export class RelayScene implements AsyncDisposable {
       store,
       replica,
       onExcess: (_budget, excess) => this.excesses.push(excess),
+    });
+    this.upstreams = new UpstreamKeys({
+      ...runtime,
+      limits: options.keyLimits ?? [],
+      waits: new ModelWaits({ client: this.client, clock, logger }),
+      ...(options.maxWaitMs === undefined ? {} : { maxWaitMs: options.maxWaitMs }),
     });
     const namespace = 'default';
     const periods = new Periods();
@@ -155,6 +168,7 @@ export class RelayScene implements AsyncDisposable {
         clock,
         metrics,
       }),
+      upstreams: this.upstreams,
       clock,
       logger,
       metrics,

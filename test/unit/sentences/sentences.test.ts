@@ -55,6 +55,21 @@ const cases: readonly (readonly [string, Facts, string])[] = [
     'The model refused the key. Send a message to try again.',
   ],
   [
+    'a wait for the provider of the model, and how long it takes',
+    running({ model_wait: { until: at('12:00:12'), reason: 'rate-limit' } }),
+    "Waits for the model's rate limit, 12 s.",
+  ],
+  [
+    'a wait for other calls of the key to its last moment',
+    running({ model_wait: { until: '2026-01-01T12:00:00.001000Z', reason: 'share' } }),
+    "Waits for its share of the model's key, 1 s.",
+  ],
+  [
+    'no wait that is over',
+    running({ model_wait: { until: at('12:00:00'), reason: 'share' }, updated_at: at('11:54:00') }),
+    'Running. Last activity 6 min ago.',
+  ],
+  [
     'the last activity of a run',
     running({ updated_at: at('11:54:00') }),
     'Running. Last activity 6 min ago.',

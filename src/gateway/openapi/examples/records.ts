@@ -55,6 +55,7 @@ export const conversation: ConversationRecord = {
     accumulated_token_usage: { prompt_tokens: 18_000, completion_tokens: 1200 },
   },
   usage: { ...usage, currency: 'USD', by_model: [{ model: 'gpt-5', ...usage }] },
+  model_wait: null,
   parent_conversation_id: null,
   sub_conversation_ids: [],
   public: false,

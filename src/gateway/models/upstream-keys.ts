@@ -1,0 +1,178 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import type { KeyLimits } from '../../models/key-limits.ts';
+import type { RateLimit } from '../../models/rate-limit.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { CallOutcome } from './call-accounts.ts';
+import { CallRefused } from './call-refused.ts';
+import type { ModelWaits } from './model-waits.ts';
+import { UpstreamKey, type Attempt, type KeyedCall, type WaitedTooLong } from './upstream-key.ts';
+
+export interface UpstreamKeysOptions extends Pick<MeasuredRuntime, 'logger' | 'metrics'> {
+  readonly limits: readonly KeyLimits[];
+  readonly waits: Pick<ModelWaits, 'tell'>;
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Maximum time that one call waits in all; two minutes by default. */
+  readonly maxWaitMs?: number;
+}
+
+export interface UpstreamRequest {
+  readonly conversation: CachedConversation;
+  /** Name of the credential; undefined: the calls have no key, and one host has one queue. */
+  readonly credential: string | undefined;
+  /** The key itself: an owner may have another one than all others under the same name. */
+  readonly key: string | undefined;
+  readonly host: string;
+  readonly bodyBytes: number;
+  /** Maximum output tokens that the request names. */
+  readonly maxOutputTokens: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+const defaultMaxWaitMs = 120_000;
+/**
+ * An estimate of the tokens of a call, which those in its answer replace. Its bounds keep images,
+ * and agents that ask for the maximum of the model, from counting many times what they use.
+ */
+const estimateOf = ({ bodyBytes, maxOutputTokens = Infinity }: UpstreamRequest): number =>
+  Math.min(Math.ceil(bodyBytes / 4), 65_536) + Math.min(maxOutputTokens, 4_096);
+
+/** The keys in use at providers. A key is forgotten two minutes after its last call. */
+export class UpstreamKeys {
+  readonly #options: UpstreamKeysOptions;
+  readonly #keys = new Map<string, UpstreamKey>();
+
+  constructor(options: UpstreamKeysOptions) {
+    this.#options = options;
+  }
+
+  /** Number of keys in memory. */
+  get size(): number {
+    return this.#keys.size;
+  }
+
+  /** A call that has not begun yet. */
+  call(request: UpstreamRequest): UpstreamCall {
+    const { conversation, signal } = request;
+    const { waits, maxWaitMs = defaultMaxWaitMs, clock } = this.#options;
+    return new UpstreamCall({
+      key: this.#keyOf(request),
+      call: {
+        owner: conversation.spec.owner,
+        tokens: estimateOf(request),
+        arrivedMs: clock.monotonic(),
+        signal,
+        onWait: (expected) => waits.tell(conversation, expected),
+      },
+      maxWaitMs,
+      clock,
+    });
+  }
+
+  #keyOf({ credential, key, host }: UpstreamRequest): UpstreamKey {
+    const id = JSON.stringify([host, credential, key]);
+    const known = this.#keys.get(id);
+    if (known !== undefined) return known;
+    for (const [other, { isUnused }] of this.#keys) if (isUnused) this.#keys.delete(other);
+    const { limits, clock, random, logger, metrics } = this.#options;
+    const made = new UpstreamKey({
+      limits: limits.find((limit) => limit.credential === credential),
+      clock,
+      random,
+      onRest: (ms) =>
+        logger.info('A provider of models limits the rate of a key', {
+          provider: host,
+          credential,
+          restSeconds: Math.ceil(ms / 1000),
+        }),
+      onWaited: (reason, ms) => metrics.modelWaitSeconds.observe({ reason }, ms / 1000),
+    });
+    this.#keys.set(id, made);
+    return made;
+  }
+}
+
+interface UpstreamCallOptions {
+  readonly key: UpstreamKey;
+  readonly call: KeyedCall;
+  readonly maxWaitMs: number;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}
+
+/** One call of an agent with all of its attempts, of which at most one is under way. */
+export class UpstreamCall {
+  readonly #options: UpstreamCallOptions;
+  #leftMs: number;
+  #attempt: Attempt | undefined;
+
+  constructor(options: UpstreamCallOptions) {
+    this.#options = options;
+    this.#leftMs = options.maxWaitMs;
+  }
+
+  /** Resolves when the call may be made. Throws `CallRefused` after too long a wait. */
+  async begin(): Promise<void> {
+    const { key, call } = this.#options;
+    const late = await this.#waited((maxWaitMs) => key.begin(call, maxWaitMs));
+    if (late === undefined) return;
+    const reasons = {
+      RateLimit: 'The provider of the model limits the rate of calls at the moment.',
+      Share: 'The limits of the key of the model are used up by other calls at the moment.',
+    };
+    throw new CallRefused('busy', `${reasons[late.reason]} Try again.`, {
+      retryAfterSeconds: Math.ceil(late.retryAfterMs / 1000),
+    });
+  }
+
+  /**
+   * The provider has refused the attempt, which is over. Resolves when the call may be made again,
+   * or with the number of seconds after which the agent may try again.
+   */
+  async refused({ restMs }: RateLimit): Promise<number | undefined> {
+    const attempt = this.#attempt;
+    if (attempt === undefined) throw new Error('no attempt of this call is under way');
+    const late = await this.#waited((maxWaitMs) => attempt.refuse(restMs, maxWaitMs));
+    return late && Math.ceil(late.retryAfterMs / 1000);
+  }
+
+  accepted(): void {
+    this.#attempt?.accept();
+  }
+
+  /**
+   * Counts what the attempt has used: the estimate, where the answer broke off. Only the first call
+   * for an attempt has an effect.
+   */
+  settle(outcome: CallOutcome): void {
+    this.#attempt?.use(this.#tokensOf(outcome));
+  }
+
+  #tokensOf(outcome: CallOutcome): number {
+    switch (outcome.kind) {
+      case 'not-made':
+      case 'failed':
+        return 0;
+      case 'broken':
+        return this.#options.call.tokens;
+      case 'answered':
+        return outcome.usage.inputTokens + outcome.usage.outputTokens;
+    }
+  }
+
+  end(): void {
+    this.#attempt?.end();
+  }
+
+  async #waited(
+    begin: (maxWaitMs: number) => Promise<Attempt | WaitedTooLong>,
+  ): Promise<WaitedTooLong | undefined> {
+    const { clock } = this.#options;
+    const sinceMs = clock.monotonic();
+    const begun = await begin(this.#leftMs);
+    this.#leftMs = Math.max(0, this.#leftMs - (clock.monotonic() - sinceMs));
+    if ('reason' in begun) return begun;
+    this.#attempt = begun;
+    return undefined;
+  }
+}

@@ -1,0 +1,137 @@
+import { silentLogger } from '@conversation-operator/base/logger';
+import {
+  UpstreamKeys,
+  type UpstreamRequest,
+} from '../../../../src/gateway/models/upstream-keys.ts';
+import type { ExpectedWait } from '../../../../src/gateway/models/upstream-key.ts';
+import type { KeyLimits } from '../../../../src/models/key-limits.ts';
+import { createMetrics } from '../../../../src/observability/metrics.ts';
+import { aConversation } from '../../../support/builders.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+class Bench {
+  readonly clock = new VirtualClock();
+  readonly told: ExpectedWait[] = [];
+  readonly keys: UpstreamKeys;
+
+  constructor(...limits: readonly KeyLimits[]) {
+    this.keys = new UpstreamKeys({
+      limits,
+      clock: this.clock,
+      random: () => 0,
+      logger: silentLogger,
+      metrics: createMetrics(),
+      waits: { tell: (_conversation, expected) => void this.told.push(expected) },
+    });
+  }
+
+  /** A call of which at most one may be under way, and whether it is. */
+  async call(request: Partial<UpstreamRequest> = {}) {
+    const call = this.keys.call({
+      conversation: aConversation(),
+      credential: 'team',
+      key: 'sk-1',
+      host: 'api.example',
+      bodyBytes: 400,
+      maxOutputTokens: 100,
+      signal: new AbortController().signal,
+      ...request,
+    });
+    const state = { call, isUnderWay: false, error: undefined as unknown };
+    call.begin().then(
+      () => {
+        state.isUnderWay = true;
+      },
+      (error: unknown) => {
+        state.error = error;
+      },
+    );
+    await this.clock.settle();
+    return state;
+  }
+}
+
+const one: KeyLimits = { credential: 'team', calls: 1 };
+
+it.each<[string, Partial<UpstreamRequest>, boolean]>([
+  ['the same key', {}, false],
+  ["an owner's own key of that name", { key: 'sk-of-alice' }, true],
+  ['the same credential at another host', { host: 'eu.api.example' }, true],
+  ['another credential', { credential: 'other' }, true],
+  ['no credential', { credential: undefined, key: undefined }, true],
+])('the limits of one call at once hold up a call with %s: %o', async (_what, request, goes) => {
+  const bench = new Bench(one);
+  await bench.call();
+  expect((await bench.call(request)).isUnderWay).toBe(goes);
+});
+
+it('calls without a credential share a rest at their host', async () => {
+  const bench = new Bench();
+  const none = { credential: undefined, key: undefined };
+  const { call } = await bench.call(none);
+  void call.refused({ restMs: 9_000 });
+  expect((await bench.call(none)).isUnderWay).toBe(false);
+  expect((await bench.call({ ...none, host: 'b.example' })).isUnderWay).toBe(true);
+});
+
+it('a wait that is too long is refused with a time, in words of its reason', async () => {
+  const bench = new Bench(one);
+  await bench.call();
+  const second = await bench.call();
+  await bench.clock.advance(120_000);
+  expect(second.error).toMatchObject({
+    kind: 'busy',
+    retryAfterSeconds: 10,
+    message: expect.stringContaining('The limits of the key') as string,
+  });
+});
+
+it('the waits of one call end together after two minutes, with the time to try again', async () => {
+  const bench = new Bench();
+  const { call } = await bench.call();
+  let after: number | undefined = undefined;
+  for (let rests = 0; after === undefined; rests++) {
+    expect(rests).toBeLessThan(3);
+    after = await bench.clock.run(call.refused({ restMs: 50_000 }));
+  }
+  expect([bench.clock.monotonic(), after]).toEqual([120_000, 30]);
+  expect(bench.told[0]).toEqual({ reason: 'RateLimit', ms: 50_000 });
+});
+
+it.each<[string, Parameters<Awaited<ReturnType<Bench['call']>>['call']['settle']>[0], number]>([
+  ['was not made', { kind: 'not-made' }, 0],
+  ['has failed', { kind: 'failed' }, 0],
+  ['broke off', { kind: 'broken' }, 20],
+  [
+    'was answered',
+    {
+      kind: 'answered',
+      usage: { inputTokens: 40, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 20 },
+    },
+    6,
+  ],
+])('a call that %s counts with the tokens that it has used', async (_what, outcome, seconds) => {
+  const bench = new Bench({ credential: 'team', tokensPerMinute: 600 });
+  const { call } = await bench.call();
+  call.settle(outcome);
+  call.settle({ kind: 'broken' });
+  call.end();
+  const second = await bench.call({ bodyBytes: 2_400, maxOutputTokens: 0 });
+  if (seconds > 0) await bench.clock.runUntil(() => second.isUnderWay);
+  expect([second.isUnderWay, bench.clock.monotonic() / 1_000]).toEqual([
+    true,
+    expect.closeTo(seconds, 1) as number,
+  ]);
+});
+
+it('forgets keys whose calls are over, and no other', async () => {
+  const bench = new Bench();
+  const kept = await bench.call({ key: 'kept' });
+  for (let number = 0; number < 100; number++) {
+    const { call } = await bench.call({ key: `sk-${number}` });
+    call.end();
+    await bench.clock.advance(60_000);
+  }
+  expect(bench.keys.size).toBeLessThanOrEqual(4);
+  kept.call.end();
+});
