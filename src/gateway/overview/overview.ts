@@ -26,6 +26,7 @@ import { onlyAdmin } from '../errors/common-problems.ts';
 import { spendingOf } from './spending.ts';
 import { isWaitingReason } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { waitingForBudget } from '../../resources/conversation.ts';
 import { ownerRule, quotaRules } from '../../quota/rules.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
@@ -59,7 +60,7 @@ function stateOf(
   const { phase, reason } = sandboxViewOf(conversation, sandbox);
   switch (phase) {
     case 'STARTING':
-      return isWaitingReason(reason) ? 'waiting' : 'starting';
+      return isWaitingReason(reason) || reason === waitingForBudget ? 'waiting' : 'starting';
     case 'RUNNING':
       return statesOfRuns[executionStatusOf(conversation, phase) ?? ''] ?? 'running';
     case 'PAUSED':

@@ -28,7 +28,7 @@ const useSchema = z.object({
   active: countSchema.describe('Sandboxes that take a slot; also those that start or stop.'),
   running: countSchema.describe('Conversations whose agent works, or asks its owner.'),
   starting: countSchema,
-  waiting: countSchema.describe('Conversations that wait for a slot of a quota.'),
+  waiting: countSchema.describe('Conversations that wait for a slot of a quota, or for a budget.'),
   paused: countSchema,
   finished: countSchema.describe('Conversations whose agent has nothing to do.'),
   failed: countSchema.describe('Conversations that have failed, and those without a sandbox.'),
