@@ -15,6 +15,7 @@ import { BudgetWarnings } from '../gateway/models/budget-warnings.ts';
 import { budgetsInForce } from '../gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../gateway/models/models-handler.ts';
+import { ProviderFailureCounts } from '../gateway/models/provider-failures.ts';
 import { Providers } from '../gateway/models/providers.ts';
 import { UsageStore } from '../gateway/models/usage-store.ts';
 import { PriceBook } from '../models/prices.ts';
@@ -94,6 +95,7 @@ export function relayForModels(
     credentials,
     providers,
     accounts,
+    failures: new ProviderFailureCounts({ ledger, usage: store, namespace, clock, metrics }),
     clock,
     logger,
     metrics,

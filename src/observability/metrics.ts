@@ -12,6 +12,7 @@ import {
   type LabelRule,
 } from './closed-metrics.ts';
 import { ModelApi } from '../models/apis/model-api.ts';
+import { providerFailureKinds } from '../models/provider-failures.ts';
 import { refusalKinds } from '../models/apis/refusals.ts';
 import { sandboxStatuses, startStatuses } from '../resources/conversation-status.ts';
 import type { Runtime } from '@conversation-operator/base/runtime';
@@ -196,6 +197,11 @@ export function createMetrics(registry: Registry = new Registry()) {
       'How long providers take to begin an answer.',
       [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
       { api: modelApis },
+    ),
+    providerFailures: counter(
+      'model_provider_failures_total',
+      'Calls of models at which a provider has failed, by kind.',
+      { kind: providerFailureKinds },
     ),
     modelTokens: counter(
       'model_tokens_total',

@@ -39,6 +39,7 @@ export const anOverview = (fields: Partial<OverviewRecord> = {}): OverviewRecord
   owners: list(),
   spending: list(),
   exhausted_budgets: list(),
+  upstream_errors: list(),
   queue: list(),
   quotas: list(),
   pools: list(),

@@ -14,6 +14,11 @@ import type {
   WriteOutcome,
 } from '../../budget/record-store.ts';
 import { formatAmount, parseAmount } from '../../budget/money.ts';
+import {
+  mergedFailures,
+  withFailures,
+  type ProviderFailureDelta,
+} from '../../models/provider-failures.ts';
 import { mergedDeltas, withDeltas, type UsageDelta } from '../../models/usage-rows.ts';
 import {
   isUsageRecordOf,
@@ -40,9 +45,12 @@ interface StoredUsage extends StoredRecord {
   readonly object: UsageRecord;
 }
 
+/** What a record adds up: calls of an owner, or in that of a namespace failures of providers. */
+type Delta = UsageDelta | ProviderFailureDelta;
+
 /** The usage that a record still has to get. */
 interface Pending {
-  deltas: UsageDelta[];
+  deltas: Delta[];
   /** Number of this replica's last attempt to write usage. */
   sequence: number;
   /** Number of deltas beyond which those of one conversation, model and day are merged. */
@@ -52,7 +60,7 @@ interface Pending {
 }
 
 /** `UsageSums`, whose lists are read-only, as the type of the resource has them. */
-type Sums = Pick<UsageRecordStatus, 'totals' | 'rows' | 'conversations'>;
+type Sums = Pick<UsageRecordStatus, 'totals' | 'rows' | 'conversations' | 'upstreams'>;
 
 /** Maximum time of one call to the API server. A call of a model may wait for it. */
 const deadlineMs = 5_000;
@@ -75,7 +83,7 @@ export class UsageStore implements RecordStore<StoredUsage> {
   }
 
   /** Adds the usage to the next write of the record. The caller asks the ledger for that write. */
-  add(key: RecordKey, delta: UsageDelta): void {
+  add(key: RecordKey, delta: Delta): void {
     const pending: Pending = this.#pending.get(idOf(key)) ?? {
       deltas: [],
       sequence: 0,
@@ -131,7 +139,7 @@ export class UsageStore implements RecordStore<StoredUsage> {
         ? base
         : {
             ...base,
-            ...(withDeltas(base, pending.deltas) as Sums),
+            ...withSums(base, pending.deltas),
             writers: withWriter(base.writers, { id: replica, sequence: attempt }),
           };
     const outcome = await this.#outcomeOf(
@@ -190,9 +198,30 @@ export const recordKeyOf = (namespace: string, subject: UsageSubject): RecordKey
 /** Merges the deltas that no attempt has carried, so that a long outage takes little memory. */
 function merge(pending: Pending): void {
   const inDoubt = Math.max(0, ...pending.attempts.values());
-  const merged = mergedDeltas(pending.deltas.slice(inDoubt));
-  pending.deltas = [...pending.deltas.slice(0, inDoubt), ...merged];
+  const { calls, failures } = parted(pending.deltas.slice(inDoubt));
+  pending.deltas = [
+    ...pending.deltas.slice(0, inDoubt),
+    ...mergedDeltas(calls),
+    ...mergedFailures(failures),
+  ];
   pending.mergeAt = Math.max(maxUnmerged, 2 * pending.deltas.length);
+}
+
+const isFailure = (delta: Delta): delta is ProviderFailureDelta => 'host' in delta;
+const isCall = (delta: Delta): delta is UsageDelta => !isFailure(delta);
+const parted = (deltas: readonly Delta[]) => ({
+  calls: deltas.filter(isCall),
+  failures: deltas.filter(isFailure),
+});
+
+function withSums(base: UsageRecordStatus, deltas: readonly Delta[]): Sums {
+  const { calls, failures } = parted(deltas);
+  return {
+    ...(calls.length === 0 ? {} : (withDeltas(base, calls) as Sums)),
+    ...(failures.length === 0
+      ? {}
+      : { upstreams: [...withFailures(base.upstreams ?? [], mergedFailures(failures))] }),
+  };
 }
 
 const idOf = ({ namespace, name }: RecordKey): string => `${namespace}/${name}`;

@@ -23,7 +23,7 @@ import type { Lease } from '@conversation-operator/kube/core';
 import { operatorLeaseName, shardLeaseName, shardsOfHolder } from '../../resources/lease-names.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { onlyAdmin } from '../errors/common-problems.ts';
-import { spendingOf } from './spending.ts';
+import { spendingOf, upstreamErrorsOf } from './spending.ts';
 import { isWaitingReason } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { waitingForBudget } from '../../resources/conversation.ts';
@@ -211,6 +211,7 @@ export function overviewOf(sources: OverviewSources): OverviewRecord {
     ],
     ...usesOf(sources),
     ...spendingOf(lookup, now),
+    upstream_errors: upstreamErrorsOf(lookup, now),
     queue: queueOf(lookup, now),
     quotas: listed(lookup.quotas(), presentQuota),
     pools: listed(poolsHere, presentPool),

@@ -24,6 +24,7 @@ import { BudgetWarnings } from '../../../src/gateway/models/budget-warnings.ts';
 import { budgetsInForce } from '../../../src/gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../../../src/gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../../../src/gateway/models/models-handler.ts';
+import { ProviderFailureCounts } from '../../../src/gateway/models/provider-failures.ts';
 import { Providers } from '../../../src/gateway/models/providers.ts';
 import { UsageStore } from '../../../src/gateway/models/usage-store.ts';
 import type { TransferLimits } from '../../../src/gateway/callback-server/transfer.ts';
@@ -133,6 +134,12 @@ export class RelayScene implements AsyncDisposable {
       isSynced: () => this.isSynced,
       credentials: { of: (_owner, name) => Promise.resolve(this.credentials.get(name)) },
       providers: this.#providers,
+      failures: new ProviderFailureCounts({
+        ...runtime,
+        ledger: this.ledger,
+        usage: store,
+        namespace,
+      }),
       accounts: new BudgetedAccounts({
         ledger: {
           requestWrite: (record) => this.ledger.requestWrite(record),
