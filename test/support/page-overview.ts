@@ -146,6 +146,22 @@ export const aBusyOverview = (): OverviewRecord =>
         owner: 'bob',
       },
     ),
+    upstream_errors: list(
+      {
+        provider: 'api.anthropic.com',
+        kind: 'server-error',
+        today: 1_204,
+        last_at: before(2),
+        message: 'The provider answers with status 529.',
+      },
+      {
+        provider: hostileText,
+        kind: 'unreachable',
+        today: 0,
+        last_at: before(4_000),
+        message: 'The provider can not be reached (ENOTFOUND).',
+      },
+    ),
     queue: list(
       waiter(1, 'alice'),
       waiter(2, 'bob', { message: hostileText }),

@@ -1,5 +1,6 @@
 import { isExhausted } from '../../quota/budgets.ts';
 import type { UsageCounters } from '../../resources/usage-record.ts';
+import { kebabCase } from '../../resources/owner-remedies.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { presentBudget, type OwnBudget } from '../quota/usage.ts';
 import { wireTime } from '../presenters/schemas.ts';
