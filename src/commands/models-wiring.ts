@@ -43,12 +43,7 @@ export function relayForModels(
   const logger = runtime.logger.child({ component: 'models' });
   const replica = `${hostname()}-${randomUUID()}`;
   const warnings = new BudgetWarnings({ events, metrics });
-  const store = new UsageStore({
-    client,
-    logger,
-    replica,
-    onAccounts: (key, known) => warnings.observe(key, known),
-  });
+  const store = new UsageStore({ client, logger, replica, warnings });
   const ledger = new BudgetLedger({
     ...runtime,
     store,

@@ -84,6 +84,10 @@ const accountSchema = z
       z.array(raiseSchema).max(maxRaises).meta(listMap('id')),
       'Raises of which raised is the sum. Absent: none.',
     ),
+    warned: optional(
+      z.int().min(1).max(100),
+      'Part of the limit in percent of which an Event has warned that it is spent. Absent: none.',
+    ),
     holders: optional(
       z.array(holderSchema).max(100).meta(listMap('id')),
       'Replicas that hold a share of the budget. Absent: none.',

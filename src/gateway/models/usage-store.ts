@@ -14,6 +14,7 @@ import type {
   WriteOutcome,
 } from '../../budget/record-store.ts';
 import { formatAmount, parseAmount } from '../../budget/money.ts';
+import type { BudgetWarnings } from './budget-warnings.ts';
 import {
   mergedFailures,
   withFailures,
@@ -37,8 +38,8 @@ export interface UsageStoreOptions {
   readonly logger: Logger;
   /** Unique among all replicas that ever were. */
   readonly replica: string;
-  /** Called with the accounts of each version that was read or written. */
-  readonly onAccounts?: (key: RecordKey, accounts: readonly Account[]) => void;
+  /** Sees the accounts of each version that was read or written. */
+  readonly warnings?: Pick<BudgetWarnings, 'observe' | 'markOf'>;
 }
 
 interface StoredUsage extends StoredRecord {
@@ -124,14 +125,18 @@ export class UsageStore implements RecordStore<StoredUsage> {
     { object }: StoredUsage,
     accounts: readonly Account[],
   ): Promise<WriteOutcome<StoredUsage>> {
-    const { client, replica } = this.#options;
+    const { client, replica, warnings } = this.#options;
     this.#confirm(key, object);
     const pending = this.#pending.get(idOf(key));
     // The operator writes the raises, which the ledger does not know.
-    const raises = new Map(object.status?.accounts?.map((each) => [each.key, each.raises]));
+    const stored = new Map(object.status?.accounts?.map((each) => [each.key, each]));
     const base: UsageRecordStatus = {
       ...object.status,
-      accounts: accounts.map((account) => storedAccountOf(account, raises.get(account.key))),
+      accounts: accounts.map((account) => {
+        const { raises, warned } = stored.get(account.key) ?? {};
+        const mark = warnings?.markOf(key, { ...account, warned });
+        return storedAccountOf(account, { raises, warned: mark });
+      }),
     };
     const attempt = pending === undefined ? undefined : attemptOf(pending);
     const status =
@@ -165,7 +170,11 @@ export class UsageStore implements RecordStore<StoredUsage> {
 
   #seen(key: RecordKey, object: UsageRecord): StoredUsage {
     const record = storedOf(object);
-    this.#options.onAccounts?.(key, record.accounts);
+    const marks = new Map(object.status?.accounts?.map(({ key: own, warned }) => [own, warned]));
+    this.#options.warnings?.observe(
+      key,
+      record.accounts.map((account) => ({ ...account, warned: marks.get(account.key) })),
+    );
     return record;
   }
 
@@ -271,7 +280,7 @@ function accountOf({ key, unit, spent, raised = '0', holders = [] }: UsageAccoun
 
 function storedAccountOf(
   { key, unit, spent, raised, holders }: Account,
-  raises: UsageAccount['raises'],
+  { raises, warned }: Pick<UsageAccount, 'raises' | 'warned'>,
 ): UsageAccount {
   const shown = (amount: number): string => formatAmount(amount, unit);
   return {
@@ -280,6 +289,7 @@ function storedAccountOf(
     spent: shown(spent),
     ...(raised === 0 ? {} : { raised: shown(raised) }),
     ...(raises === undefined ? {} : { raises }),
+    ...(warned === undefined ? {} : { warned }),
     holders: holders.map(({ id, granted, spent: settled, renewedAtMs }) => ({
       id,
       granted: shown(granted),

@@ -102,12 +102,7 @@ export class RelayScene implements AsyncDisposable {
     const replica = randomUUID();
     const events = { record: (_object: unknown, event: EventDetails) => this.events.push(event) };
     const warnings = new BudgetWarnings({ events, metrics });
-    const store = new UsageStore({
-      client: this.client,
-      logger,
-      replica,
-      onAccounts: (key, accounts) => warnings.observe(key, accounts),
-    });
+    const store = new UsageStore({ client: this.client, logger, replica, warnings });
     this.#exhaustions = new BudgetExhaustions({ client: this.client, events, clock, logger });
     const runtime = { clock, random: Math.random, logger, metrics };
     this.ledger = new BudgetLedger({
