@@ -163,8 +163,8 @@ export const hasRefused = (
 const usedUp = 0.9;
 
 /**
- * Whether the budget has no room for calls. What is left may be less than any call needs, so that
- * the budget is never spent entirely: then a refused call shows the end, unless much is left and
+ * Whether the budget has no room for calls. The rest may be less than any call needs, so that the
+ * budget is never spent entirely: then a refused call shows the end, unless much is left and
  * only that call was too large. Shares that replicas may give back do not count.
  */
 export const isExhausted = ({ limit, spent }: BudgetUse, hasRefusedCall = false): boolean =>

@@ -46,7 +46,7 @@ interface StoredUsage extends StoredRecord {
   readonly object: UsageRecord;
 }
 
-/** What a record adds up: calls of an owner, or in that of a namespace failures of providers. */
+/** A summand: calls in the record of an owner, failures of providers in that of a namespace. */
 type Delta = UsageDelta | ProviderFailureDelta;
 
 /** The usage that a record still has to get. */

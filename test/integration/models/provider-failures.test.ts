@@ -23,7 +23,7 @@ const answering = (status: number): Behaviour => ({
   respond: (response) => void response.writeHead(status, json).end(`{"error":"${modelKey}"}`),
 });
 
-/** What the record of the namespace has, once the relay is closed. */
+/** The failures in the record of the namespace, once the relay is closed. */
 async function counted() {
   await scene.close();
   const [record] = (await scene.records()).filter(({ spec }) => spec.scope === 'Namespace');

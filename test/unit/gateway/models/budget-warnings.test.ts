@@ -56,7 +56,11 @@ describe('a warning', () => {
   const record = recordKeyOf('default', { owner: 'alice', month: '2026-03' });
   const key = 'default/Month/2026-03-01';
   const accountOf = (spent: number, more: object = {}) => ({
-    ...{ key, unit: 'USD' as const, spent, raised: 0, holders: [] },
+    key,
+    unit: 'USD' as const,
+    spent,
+    raised: 0,
+    holders: [],
     ...more,
   });
   /** A process whose call has used the budget of one dollar. */
