@@ -2,11 +2,12 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { spentOf } from '../../budget/account.ts';
 import { formatAmount, sumOf } from '../../budget/money.ts';
-import type { Account, RecordKey } from '../../budget/record-store.ts';
+import type { RecordKey } from '../../budget/record-store.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { uuidOf } from '../../resources/ids.ts';
 import type { BudgetInForce } from './budgets-in-force.ts';
+import type { AccountWarnings, MarkedAccount } from './usage-store.ts';
 
 /** Parts of a budget, in percent, at which its owner is warned. */
 export const warningPercents = [80, 90] as const;
@@ -30,15 +31,12 @@ interface Watched {
 
 const maxWatched = 20_000;
 
-/** An account with the part in percent of which its record says that its owner was warned. */
-type MarkedAccount = Account & { readonly warned?: number | undefined };
-
 /**
  * Warns when 80 and 90 % of a budget are spent, once in its period: the next write of the record
  * stores that, and until then the Event has the same name in every process. A raise that lowers the
  * part again makes the warnings possible once more.
  */
-export class BudgetWarnings {
+export class BudgetWarnings implements AccountWarnings {
   readonly #options: BudgetWarningsOptions;
   readonly #watched = recentlyUsed<Watched>(maxWatched);
   readonly #warned = recentlyUsed<WarningPercent>(maxWatched);
@@ -69,7 +67,6 @@ export class BudgetWarnings {
     }
   }
 
-  /** The part of which the record is to say that the owner was warned; undefined: of none. */
   markOf(record: RecordKey, { warned, ...account }: MarkedAccount): number | undefined {
     const key = keyOf(record, account.key);
     const watched = this.#watched.get(key);

@@ -14,7 +14,6 @@ import type {
   WriteOutcome,
 } from '../../budget/record-store.ts';
 import { formatAmount, parseAmount } from '../../budget/money.ts';
-import type { BudgetWarnings } from './budget-warnings.ts';
 import {
   mergedFailures,
   withFailures,
@@ -33,13 +32,23 @@ import {
   type UsageSubject,
 } from '../../resources/usage-record.ts';
 
+/** An account with the part in percent of which its record says that its owner was warned. */
+export type MarkedAccount = Account & { readonly warned?: number | undefined };
+
+/** Warnings about accounts, which records remember. */
+export interface AccountWarnings {
+  observe(record: RecordKey, accounts: readonly MarkedAccount[]): void;
+  /** The part of which the record is to say that the owner was warned; undefined: of none. */
+  markOf(record: RecordKey, account: MarkedAccount): number | undefined;
+}
+
 export interface UsageStoreOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'updateStatus'>;
   readonly logger: Logger;
   /** Unique among all replicas that ever were. */
   readonly replica: string;
   /** Sees the accounts of each version that was read or written. */
-  readonly warnings?: Pick<BudgetWarnings, 'observe' | 'markOf'>;
+  readonly warnings?: AccountWarnings;
 }
 
 interface StoredUsage extends StoredRecord {
