@@ -112,8 +112,10 @@ describe('the controllers of conversations', () => {
           quotas: unwatched,
           usageRecords: unwatched,
           [watched]: {
-            addHandler: ({ updated, deleted }: Handler<object>) =>
-              old === undefined ? deleted?.(object, 'observed') : updated?.(object, old),
+            addHandler: (handler: Handler<object>) =>
+              old === undefined
+                ? handler.deleted?.(object, 'observed')
+                : handler.updated?.(object, old),
           },
         },
         notified: () => () => undefined,

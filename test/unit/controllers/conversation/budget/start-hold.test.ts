@@ -81,7 +81,7 @@ class World {
       ...record,
       metadata: { ...metadata, creationTimestamp },
       status,
-    } as never);
+    });
   }
 
   async reconcile() {
