@@ -15,6 +15,7 @@ import { budgetsInForce } from '../gateway/models/budgets-in-force.ts';
 import { BudgetedAccounts } from '../gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../gateway/models/models-handler.ts';
 import { ModelWaits } from '../gateway/models/model-waits.ts';
+import { ProviderFailureCounts } from '../gateway/models/provider-failures.ts';
 import { Providers } from '../gateway/models/providers.ts';
 import { UpstreamKeys } from '../gateway/models/upstream-keys.ts';
 import { UsageStore } from '../gateway/models/usage-store.ts';
@@ -42,12 +43,7 @@ export function relayForModels(
   const logger = runtime.logger.child({ component: 'models' });
   const replica = `${hostname()}-${randomUUID()}`;
   const warnings = new BudgetWarnings({ events, metrics });
-  const store = new UsageStore({
-    client,
-    logger,
-    replica,
-    onAccounts: (key, known) => warnings.observe(key, known),
-  });
+  const store = new UsageStore({ client, logger, replica, warnings });
   const ledger = new BudgetLedger({
     ...runtime,
     store,
@@ -100,6 +96,7 @@ export function relayForModels(
       limits: config.MODELS_LIMITS,
       waits: new ModelWaits({ client, clock, logger }),
     }),
+    failures: new ProviderFailureCounts({ ledger, usage: store, namespace, clock, metrics }),
     clock,
     logger,
     metrics,

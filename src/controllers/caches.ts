@@ -10,7 +10,7 @@ import {
 } from '../resources/cached-core.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { cachedKinds } from '../resources/cached-kinds.ts';
-import type { Conversation } from '../resources/conversation.ts';
+import { isStartHeld, type Conversation } from '../resources/conversation.ts';
 import type { ConversationQuota } from '../resources/conversation-quota.ts';
 import type { Handover } from '../resources/handover.ts';
 import {
@@ -74,6 +74,8 @@ export const bySandbox = 'sandbox';
  * `namespace/record/name` of its UsageRecord.
  */
 export const byExhaustedBudget = 'exhaustedBudget';
+/** Index of conversations whose start waits for a budget, by namespace. */
+export const byHeldStart = 'heldStart';
 /** Index of conversations and sandboxes by `namespace/name` of the Handover that locks them. */
 export const byHandover = 'handover';
 const lockKeyOf = ({ metadata, spec }: CachedConversation | Sandbox): readonly string[] =>
@@ -89,6 +91,8 @@ export const conversationIndexers: Indexers<CachedConversation> = {
       ...(record === undefined ? [] : [`${namespace}/record/${record}`]),
     ];
   },
+  [byHeldStart]: (conversation) =>
+    isStartHeld(conversation) ? [conversation.metadata.namespace] : [],
   [bySandbox]: ({ metadata, status }) =>
     status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`],
   [byAgentId]: (conversation) =>

@@ -12,6 +12,7 @@ import {
   type LabelRule,
 } from './closed-metrics.ts';
 import { ModelApi } from '../models/apis/model-api.ts';
+import { providerFailureKinds } from '../models/provider-failures.ts';
 import { refusalKinds } from '../models/apis/refusals.ts';
 import {
   modelWaitReasons,
@@ -206,6 +207,11 @@ export function createMetrics(registry: Registry = new Registry()) {
       'How long calls of models wait, by reason: RateLimit (of the provider), Share (of the limits of the key).',
       [0.1, 0.5, 1, 3, 10, 30, 60, 120],
       { reason: modelWaitReasons },
+    ),
+    providerFailures: counter(
+      'model_provider_failures_total',
+      'Calls of models at which a provider has failed, by kind.',
+      { kind: providerFailureKinds },
     ),
     modelTokens: counter(
       'model_tokens_total',

@@ -2,6 +2,7 @@ import { amountOf, storedAmount, sumOf } from '../budget/money.ts';
 import { accountKey, isTimeZone, type Period, type Periods } from '../budget/period.ts';
 import type { Budget } from '../budget/ledger.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
+import type { BudgetExhaustion } from '../resources/conversation-status.ts';
 import {
   usageRecordNameOf,
   usageRecordSpecOf,
@@ -130,5 +131,31 @@ export function useOf(
   };
 }
 
-/** Whether no call fits into the budget any more. Shares that replicas may give back do not count. */
-export const isExhausted = ({ limit, spent }: BudgetUse): boolean => spent >= limit;
+type Refusal = Pick<BudgetExhaustion, 'record' | 'account' | 'unit' | 'limit' | 'raised'>;
+
+/**
+ * Whether the budget has refused a call, and was not raised since. `refusals` are those of the
+ * owner's own conversations: no owner holds up others by a call that is too large.
+ */
+export const hasRefused = (
+  { record, account }: Pick<Budget, 'record' | 'account'>,
+  { limit }: BudgetUse,
+  refusals: readonly (Refusal | undefined)[],
+): boolean =>
+  refusals.some(
+    (refusal) =>
+      refusal?.record === record.name &&
+      refusal.account === account &&
+      sumOf(storedAmount(refusal.limit, refusal.unit), storedAmount(refusal.raised, refusal.unit)) >= limit,
+  );
+
+/** Share of a budget from which on a refused call shows that the budget is used up. */
+const usedUp = 0.9;
+
+/**
+ * Whether the budget has no room for calls. The rest may be less than any call needs, so that the
+ * budget is never spent entirely: then a refused call shows the end, unless much is left and
+ * only that call was too large. Shares that replicas may give back do not count.
+ */
+export const isExhausted = ({ limit, spent }: BudgetUse, hasRefusedCall = false): boolean =>
+  spent >= (hasRefusedCall ? limit * usedUp : limit);

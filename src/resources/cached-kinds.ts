@@ -46,7 +46,7 @@ export function cachedObject<Spec, Status>(
 function cachedUsageRecord(record: UsageRecord, interner: Interner): CachedUsageRecord {
   const { status, ...others } = record;
   if (status === undefined) return cachedObject({ ...others }, interner);
-  const { accounts, totals, conversations: entries } = status;
+  const { accounts, totals, conversations: entries, upstreams } = status;
   for (const entry of entries ?? []) {
     interner.share(entry, 'name', 'lastDay');
     for (const model of entry.models) interner.share(model, 'model');
@@ -58,6 +58,7 @@ function cachedUsageRecord(record: UsageRecord, interner: Interner): CachedUsage
         ...(accounts === undefined ? {} : { accounts }),
         ...(totals === undefined ? {} : { totals }),
         ...(entries === undefined ? {} : { conversations: entries }),
+        ...(upstreams === undefined ? {} : { upstreams }),
       },
     },
     interner,

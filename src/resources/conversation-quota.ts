@@ -57,7 +57,7 @@ const budgetSchema = z
     ),
     onExceeded: described(
       z.enum(budgetPolicies).default('Reject'),
-      'Policy for new starts of an owner whose budget is exhausted. Reject: the start is refused. Queue: it is accepted, and its first call of a model is refused until the budget has room.',
+      'Policy for new starts of an owner whose budget is exhausted. Reject: the start is refused. Queue: it waits without a sandbox until the budget has room: in the next period, or after a raise.',
     ),
     maxRaise: described(
       z.number().min(0).max(maxTokens).default(0),

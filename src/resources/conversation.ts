@@ -312,6 +312,11 @@ export const wantsOwnSandbox = (conversation: Starting): boolean =>
 export const awaitsSandbox = (conversation: Starting): boolean =>
   wantsOwnSandbox(conversation) && conversation.status?.sandboxName === undefined;
 
+/** Code of a start that waits for a budget for models, before it gets a sandbox. */
+export const waitingForBudget = 'WaitingForBudget';
+export const isStartHeld = ({ status }: Pick<ConversationMessages, 'status'>): boolean =>
+  startStatusOf({ status }) === 'WORKING' && status?.start?.errorCode === waitingForBudget;
+
 export const ConversationCondition = {
   /** The start is READY and the sandbox is RUNNING: the agent accepts messages. */
   ready: 'Ready',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { OwnerReference } from '@conversation-operator/kube/object';
+import { maxProviderFailures, providerFailureKinds } from '../models/provider-failures.ts';
 import { conversations } from './conversation.ts';
 import {
   apiVersion,
@@ -83,6 +84,10 @@ const accountSchema = z
       z.array(raiseSchema).max(maxRaises).meta(listMap('id')),
       'Raises of which raised is the sum. Absent: none.',
     ),
+    warned: optional(
+      z.int().min(1).max(100),
+      'Part of the limit in percent of which an Event has warned that it is spent. Absent: none.',
+    ),
     holders: optional(
       z.array(holderSchema).max(100).meta(listMap('id')),
       'Replicas that hold a share of the budget. Absent: none.',
@@ -111,6 +116,22 @@ const conversationUsageSchema = z.object({
   ...usageCounters(),
   lastDay: described(day(), 'Day of the last call, in UTC.'),
   models: described(usageByModel(), 'The same by model.'),
+});
+
+const upstreamSchema = z.object({
+  host: described(
+    z.string().min(1).max(253),
+    'Host and port of the provider; other: of all for which there is no room.',
+  ),
+  kind: described(
+    z.enum(providerFailureKinds),
+    'Kind of the failure: no connection, no answer in time, a redirect, a web page, a refused key, status 429, status 5xx, an answer that broke off.',
+  ),
+  count: described(count(), 'Number of such failures in the month.'),
+  lastDay: described(day(), 'Day of the last one, in UTC.'),
+  countOfLastDay: described(count(), 'Number on that day.'),
+  lastTime: described(timestamp(), 'Time of the last one.'),
+  message: described(text(200), 'What the last one was. It has no text of the provider.'),
 });
 
 export const usageRecordSpecSchema = z
@@ -172,6 +193,18 @@ export const usageRecordStatusSchema = z
       z.array(conversationUsageSchema).max(maxUsageConversations),
       'Sums by conversation, also of deleted ones.',
     ),
+    upstreams: optional(
+      z
+        .array(upstreamSchema)
+        .max(maxProviderFailures)
+        .meta(
+          validations({
+            rule: 'oldSelf.all(old, self.exists(one, one.host == old.host && one.kind == old.kind && one.count >= old.count))',
+            message: 'upstreams only grow',
+          }),
+        ),
+      'Failures of providers of models by host and kind, with scope Namespace only. Absent: there was none.',
+    ),
     writers: optional(
       z
         .array(
@@ -199,7 +232,7 @@ export type UsageRecord = CustomObject<UsageRecordSpec, UsageRecordStatus>;
 /** A record as caches hold it: without the sums by day, which may take half a mebibyte. */
 export type CachedUsageRecord = CustomObject<
   UsageRecordSpec,
-  Pick<UsageRecordStatus, 'accounts' | 'totals' | 'conversations'>
+  Pick<UsageRecordStatus, 'accounts' | 'totals' | 'conversations' | 'upstreams'>
 >;
 export type UsageAccount = NonNullable<UsageRecordStatus['accounts']>[number];
 export type UsageRaise = NonNullable<UsageAccount['raises']>[number];

@@ -16,6 +16,7 @@ export const groupNames: Readonly<Record<Group, string>> = {
 const waitingReasons: ReadonlySet<string | null | undefined> = new Set([
   'waiting-for-quota',
   'waiting-for-idle-sandbox',
+  'waiting-for-budget',
 ]);
 
 /** Whether the last answer of a user had no effect, and no run has begun since. */

@@ -213,6 +213,11 @@ function paused(facts: Facts, around: Around): string {
   );
 }
 
+const waitOf = ({ conversation }: Facts): string =>
+  conversation?.sandbox_status_reason === 'waiting-for-budget'
+    ? 'Waiting for the budget for models, which an administrator can raise'
+    : 'Waiting for room';
+
 /** One or two sentences: the state, its cause, and how to fix it. */
 export function sentenceOf(facts: Facts, around: Around): string {
   switch (sandboxStatusOf(facts)) {
@@ -220,7 +225,7 @@ export function sentenceOf(facts: Facts, around: Around): string {
       return groupOf(facts) === 'waiting'
         ? joined(
             around.placeOf?.(sandboxIdOf(facts) ?? ''),
-            facts.sandbox?.status_detail ?? facts.task?.detail ?? 'Waiting for room',
+            facts.sandbox?.status_detail ?? facts.task?.detail ?? waitOf(facts),
           )
         : starting(facts, around.now);
     case 'RUNNING':

@@ -10,6 +10,7 @@ import {
 import {
   ConversationCondition,
   finishedReasonOf,
+  isStartHeld,
   isStartOver,
   startStatusOf,
   type ConversationMessages,
@@ -65,7 +66,13 @@ export function readyCondition(status: ConversationStatus): ConditionUpdate {
       `The start has failed: ${status.start?.errorCode ?? 'StartFailed'}.`,
     );
   if (!isStartOver(start) && (sandboxStatus === 'STARTING' || sandboxStatus === 'RUNNING'))
-    return update(false, ReadyReason.starting, `The status of the start is ${start}.`);
+    return update(
+      false,
+      ReadyReason.starting,
+      isStartHeld({ status })
+        ? (status.start?.error ?? '')
+        : `The status of the start is ${start}.`,
+    );
   return sandboxStatus === 'RUNNING'
     ? update(true, sandboxReasons[sandboxStatus], 'The start is READY and the sandbox is RUNNING.')
     : update(

@@ -41,6 +41,14 @@ export function spanOf(span: Span, today: string): DaySpan {
   }
 }
 
+/** The days of a month as YYYY-MM up to today; undefined if it is no month, or has not begun. */
+export function spanOfMonth(month: string, today: string): DaySpan | undefined {
+  if (!/^2\d{3}-(0[1-9]|1[0-2])$/.test(month) || month > today.slice(0, 7)) return undefined;
+  const from = `${month}-01`;
+  const last = addDays(startOfMonth(from, 1), -1);
+  return { from, to: last < today ? last : today };
+}
+
 /** Maximum days of a span, so that each has a bar that can be seen. */
 const maxDays = 366;
 

@@ -1,7 +1,14 @@
 import { signal } from '@preact/signals';
 import { api, messageOf } from './api.ts';
 import { readBudget } from './budget-watch.ts';
-import { isSpan, problemOfSpan, spanOf, type DaySpan, type Span } from './day-spans.ts';
+import {
+  isSpan,
+  problemOfSpan,
+  spanOf,
+  spanOfMonth,
+  type DaySpan,
+  type Span,
+} from './day-spans.ts';
 import { dayOf } from './days.ts';
 import { Refresher } from './reading.ts';
 import { serviceTime } from './times.ts';
@@ -48,7 +55,11 @@ export const isSame = (one: Choice, other: Choice): boolean =>
 
 /** The choices of the page, which are in its address, and the usage that was read for them. */
 export class UsageState {
-  readonly span = signal<Span | 'own'>('month');
+  /** `named`: the month in `month`. */
+  readonly span = signal<Span | 'own' | 'named'>('month');
+  month = '';
+  /** Whether the address names a month that cannot be shown. */
+  isMonthUnknown = false;
   readonly own = signal<DaySpan>(spanOf('month', dayOf(serviceTime())));
   readonly owner = signal<string | undefined>(undefined);
   readonly shown = signal<Shown | undefined>(undefined);
@@ -73,7 +84,14 @@ export class UsageState {
     const [from, to] = [address.get('from'), address.get('to')];
     const span = address.get('span') ?? '';
     this.owner.value = address.get('owner') ?? undefined;
+    const month = address.get('month');
     if (isSpan(span)) this.span.value = span;
+    if (month !== null) {
+      this.month = month;
+      this.isMonthUnknown = spanOfMonth(month, dayOf(serviceTime())) === undefined;
+      this.span.value = this.isMonthUnknown ? 'month' : 'named';
+      return;
+    }
     if (from === null || to === null) return;
     this.span.value = 'own';
     this.own.value = { from, to };
@@ -81,7 +99,13 @@ export class UsageState {
 
   get choice(): Choice {
     const span = this.span.value;
-    const days = span === 'own' ? this.own.value : spanOf(span, dayOf(serviceTime()));
+    const today = dayOf(serviceTime());
+    const days =
+      span === 'own'
+        ? this.own.value
+        : span === 'named'
+          ? (spanOfMonth(this.month, today) ?? spanOf('month', today))
+          : spanOf(span, today);
     return { ...days, owner: this.owner.value };
   }
 
@@ -101,7 +125,7 @@ export class UsageState {
 
   read = (): Promise<void> => this.#reading.run();
 
-  choose(span: Span | 'own'): void {
+  choose(span: Span | 'own' | 'named'): void {
     // Own days begin with those that are shown.
     if (span === 'own') this.own.value = { from: this.choice.from, to: this.choice.to };
     this.span.value = span;
@@ -120,14 +144,25 @@ export class UsageState {
     this.#chosen();
   }
 
+  /** The address of the page with these days, for the same owner. */
+  addressOf(days: Readonly<Record<string, string>>): string {
+    const owner = this.owner.value;
+    const address = new URLSearchParams({ ...days, ...(owner === undefined ? {} : { owner }) });
+    return address.size === 0 ? '/usage' : `/usage?${address.toString()}`;
+  }
+
   #chosen(): void {
     const span = this.span.value;
-    const address = new URLSearchParams({
-      ...(span === 'own' ? { ...this.own.value } : span === 'month' ? {} : { span }),
-      ...(this.owner.value === undefined ? {} : { owner: this.owner.value }),
-    });
-    const query = address.size === 0 ? '' : `?${address.toString()}`;
-    history.replaceState(null, '', `/usage${query}`);
+    this.isMonthUnknown = false;
+    const days =
+      span === 'own'
+        ? { ...this.own.value }
+        : span === 'named'
+          ? { month: this.month }
+          : span === 'month'
+            ? {}
+            : { span };
+    history.replaceState(null, '', this.addressOf(days));
     this.problem.value = undefined;
     void this.read();
   }

@@ -56,6 +56,7 @@ export type UsageBudget = NonNullable<UsageReport['budget']>;
 export type OwnerUse = OverviewRecord['owners']['items'][number];
 export type Spender = OverviewRecord['spending']['items'][number];
 export type ExhaustedBudget = OverviewRecord['exhausted_budgets']['items'][number];
+export type UpstreamError = OverviewRecord['upstream_errors']['items'][number];
 export type Waiter = OverviewRecord['queue']['items'][number];
 export type Pool = OverviewRecord['pools']['items'][number];
 export type Template = OverviewRecord['templates']['items'][number];

@@ -69,6 +69,12 @@ describe('the state of the service', () => {
     await row('Spent this month', 'bob').getByText('<$0.01').waitFor();
     await row('Budgets used up', 'all').getByText('$2,001.50 of $2,000.00').waitFor();
     await row('Budgets used up', 'of-bob').getByText('12,800 of 12,800 tokens').waitFor();
+    const failed = row('Errors of model providers', 'api.anthropic.com');
+    await failed.getByText('The provider answers with status 529.').waitFor();
+    await failed.getByText('1,204').waitFor();
+    expect(
+      await section('Errors of model providers').getByRole('rowheader').allTextContents(),
+    ).toEqual(['api.anthropic.com', hostileText]);
     expect(await section('Waiting for room').getByRole('rowheader').allTextContents()).toEqual([
       '1',
       '2',

@@ -198,6 +198,48 @@ describe('the page of usage', () => {
     expect(await from.inputValue()).toBe(ago(3));
   });
 
+  it('shows the month of its address, and other months by links and by the browser', async () => {
+    const { page } = window;
+    const nothing = page.getByText('No model was called in these days');
+    await page.goto(`${service.url}/usage?month=2025-02&owner=bob`);
+    await nothing.waitFor();
+    expect(await page.getByLabel('Days (UTC)').locator('option:checked').textContent()).toBe(
+      'February 2025',
+    );
+    const ofMonth = (from: string, to: string) =>
+      asked.filter((query) => query === `group_by=model&from=${from}&to=${to}&owner=bob`);
+    expect(ofMonth('2025-02-01', '2025-02-28')).toHaveLength(1);
+    await window.picture('usage of a month', { fullPage: true });
+    expect(await violationsIn(page)).toEqual([]);
+    await page.getByRole('link', { name: 'March 2025' }).click();
+    await page.waitForURL('**/usage?month=2025-03&owner=bob');
+    await nothing.waitFor();
+    expect(ofMonth('2025-03-01', '2025-03-31')).toHaveLength(1);
+    await page.goBack();
+    await page.waitForURL('**/usage?month=2025-02&owner=bob');
+    await page.getByRole('link', { name: 'January 2025' }).waitFor();
+    await page.goForward();
+    await page.getByRole('link', { name: 'April 2025' }).waitFor();
+    expect(new URL(page.url()).search).toBe('?month=2025-03&owner=bob');
+  });
+
+  it.each(['2025-13', '3000-01', 'last', ''])(
+    'shows this month, with a word about it, at the address of the month %j',
+    async (month) => {
+      const { page } = window;
+      await open(`?month=${month}`);
+      await page.getByRole('alert').getByText('names no month').waitFor();
+      expect(await page.getByLabel('Days (UTC)').inputValue()).toBe('month');
+      expect(asked).toContain(`group_by=model&from=${ago(0).slice(0, 7)}-01&to=${ago(0)}`);
+      if (month === '') await window.picture('usage of an unknown month');
+      expect(await page.getByRole('navigation', { name: 'Months' }).getByRole('link').count()).toBe(
+        1,
+      );
+      await page.getByLabel('Days (UTC)').selectOption('Last 7 days');
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+    },
+  );
+
   it('saves the figures of a table as CSV, and says why it can not', async () => {
     const { page } = window;
     await open();
@@ -425,6 +467,38 @@ describe('the usage of a conversation', () => {
       .waitFor();
     await window.picture('paused without a budget');
   });
+});
+
+it('a start that waits for a budget says until when, and is among those that wait', async () => {
+  const { page } = window;
+  const detail =
+    'Waiting for the budget, which begins anew at 2026-12-01T00:00:00Z: the $50 a month of the quota default are used up. An administrator can raise it.';
+  service.snapshots = [
+    {
+      conversations: [
+        aConversation(2, {
+          title: 'Fix the login',
+          sandbox_id: null,
+          sandbox_status: 'STARTING',
+          sandbox_status_reason: 'waiting-for-budget',
+          execution_status: null,
+        }),
+      ],
+      sandboxes: [],
+      start_tasks: [aTask(2, { status: 'WORKING', detail, app_conversation_id: null })],
+      quota: aQuota(),
+      last: true,
+    },
+  ];
+  await page.goto(`${service.url}/`);
+  const waiting = page.getByRole('region', { name: 'Waiting' });
+  await waiting.getByText(detail).waitFor();
+  await waiting.getByText('Waiting', { exact: true }).waitFor();
+  await window.picture('start that waits for a budget');
+  expect(await violationsIn(page)).toEqual([]);
+  await page.goto(`${service.url}/c/${idOf(2)}`);
+  await page.getByText(detail).first().waitFor();
+  await window.picture('page of a start that waits for a budget');
 });
 
 describe('the maximum cost of a start', () => {

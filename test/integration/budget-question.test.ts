@@ -91,3 +91,38 @@ it('asks when the budget ends, and the run goes on with its context once its own
     content: expect.stringContaining('first') as string,
   });
 });
+
+it('lets a start wait without a sandbox under the policy Queue, and go on by itself after a raise', async () => {
+  const limit = (of: number) =>
+    patch('conversationquota', 'default', {
+      spec: { budget: { amount: of, period: 'Week', onExceeded: 'Queue' } },
+    });
+  const get = async (...parts: string[]): Promise<string> =>
+    (await kubectl(up.kubeconfig, ['get', ...parts])).stdout;
+  await limit(1);
+  model.script('spends', finish);
+  const first = await up.start(`Work. ${marker('spends')}`);
+  await up.over(first.id);
+  await eventually('the cost of the first one', async () => {
+    const { body } = await up.call('GET', '/api/v1/usage');
+    return (body as { budget: { spent: number } }).budget.spent >= 0.002;
+  });
+  await limit(0.001);
+  const before = await get('sandboxes', '-o', 'name');
+  await eventually('the words about the next start', async () => {
+    const { body } = await up.call('GET', '/api/v1/quota');
+    const { next_start: next } = body as { next_start: { outcome: string; reason: string } };
+    return next.outcome === 'waits' && next.reason.includes('your budget for models is used up');
+  });
+  model.script('waits', finish);
+  const { id } = await up.start(`Work. ${marker('waits')}`);
+  await eventually('the wait', async () => {
+    const shown = await get('conversations', '-o', 'json');
+    return shown.includes('Waiting for the budget, which begins anew at ');
+  });
+  expect(await get('conversations', '-o', 'wide')).toMatch(/WaitingForBudget/);
+  expect(await get('sandboxes', '-o', 'name')).toBe(before);
+  await limit(1);
+  const { app_conversation_id: conversation } = await up.over(id);
+  await up.reaches(conversation ?? '', { execution_status: 'finished' });
+});

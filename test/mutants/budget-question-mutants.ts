@@ -10,6 +10,12 @@ const world = {
   name: 'a raise counts once, and a run goes on after it and not before',
 };
 
+const holdTest = 'test/unit/controllers/conversation/budget/start-hold.test.ts';
+const held = {
+  test: 'test/simulation/budget/held-starts.test.ts',
+  name: 'a start of an exhausted owner gets no sandbox',
+};
+
 /** Mistakes at the end of a budget; each name is the mistake. */
 export const budgetQuestionMutants: Readonly<Record<string, TestedMutant>> = {
   'a repeated raise counts again': {
@@ -56,6 +62,46 @@ export const budgetQuestionMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/quota/idleness.ts',
     from: "status?.executionStatus === 'paused' && status.budgetExhaustion === undefined &&",
     to: "status?.executionStatus === 'paused' &&",
+  },
+  'a start gets a sandbox although the budget is used up': {
+    ...held,
+    file: 'src/controllers/conversation/start/choose-sandbox.ts',
+    from: 'undefined : options.holdOf(stored);',
+    to: 'undefined : undefined;',
+  },
+  'a start that has waited for a budget waits for good': {
+    ...held,
+    file: 'src/controllers/conversation/start/choose-sandbox.ts',
+    from: 'if (hold !== undefined) {',
+    to: 'if (hold !== undefined || status.start?.errorCode === StartErrorCode.waitingForBudget) { if (hold === undefined) return { status };',
+  },
+  'a start whose sandbox is made waits for the budget': {
+    test: holdTest,
+    name: 'goes on if an attempt before has made its sandbox',
+    file: 'src/controllers/conversation/start/choose-sandbox.ts',
+    from: 'made.byIndex(byMadeFor, madeForKeyOf(stored)).length > 0 ? undefined :',
+    to: '',
+  },
+  'an owner holds up the starts of others': {
+    test: holdTest,
+    name: 'has refused a call of somebody else',
+    file: 'src/controllers/conversation/budget/start-hold.ts',
+    from: '.filter(({ spec }) => spec.owner === owner)',
+    to: '',
+  },
+  'a call that is too large holds up starts': {
+    test: holdTest,
+    name: 'has refused a large call, and has much left',
+    file: 'src/quota/budgets.ts',
+    from: 'const usedUp = 0.9;',
+    to: 'const usedUp = 0;',
+  },
+  'a start that waits for a budget does not notice a raise': {
+    test: 'test/unit/controllers/conversation/controllers.test.ts',
+    name: 'look at the starts that wait for a budget',
+    file: 'src/controllers/conversation/controllers.ts',
+    from: ': conversations.byIndex(byHeldStart, namespace)',
+    to: ': []',
   },
   'a refusal that comes soon after an earlier one is forgotten': {
     file: exhaustions,

@@ -39,6 +39,7 @@ export const anOverview = (fields: Partial<OverviewRecord> = {}): OverviewRecord
   owners: list(),
   spending: list(),
   exhausted_budgets: list(),
+  upstream_errors: list(),
   queue: list(),
   quotas: list(),
   pools: list(),
@@ -143,6 +144,22 @@ export const aBusyOverview = (): OverviewRecord =>
       {
         ...aBudget({ quota: 'of-bob', currency: 'Tokens', amount: 12_800, spent: 12_800 }),
         owner: 'bob',
+      },
+    ),
+    upstream_errors: list(
+      {
+        provider: 'api.anthropic.com',
+        kind: 'server-error',
+        today: 1_204,
+        last_at: before(2),
+        message: 'The provider answers with status 529.',
+      },
+      {
+        provider: hostileText,
+        kind: 'unreachable',
+        today: 0,
+        last_at: before(4_000),
+        message: 'The provider can not be reached (ENOTFOUND).',
       },
     ),
     queue: list(

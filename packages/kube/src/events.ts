@@ -3,7 +3,7 @@ import type { Runtime } from '@conversation-operator/base/runtime';
 import { kubeEvents, type KubeEvent } from './core.ts';
 import { apiVersionOf, timestampOf, type KubeObject, type NewObject } from './object.ts';
 import type { KubeClient } from './client.ts';
-import { isNotFound } from './errors.ts';
+import { isAlreadyExists, isNotFound } from './errors.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { Shares, type Release } from '@conversation-operator/base/shares';
 
@@ -18,6 +18,11 @@ export interface EventDetails {
    * Default: false.
    */
   readonly essential?: boolean;
+  /**
+   * Name of the Event, in place of a random one. An Event that exists under this name is this one,
+   * whichever process has written it. Default: a new Event for each process.
+   */
+  readonly name?: string | undefined;
 }
 
 export interface EventRecorderOptions extends Runtime {
@@ -78,12 +83,13 @@ export class EventRecorder {
     });
   }
 
-  record(object: KubeObject, { type, reason, message, essential = false }: EventDetails): void {
+  record(object: KubeObject, { essential = false, ...event }: EventDetails): void {
+    const { type, reason, message, name: eventName } = event;
     const { clock, logger, shareOf } = this.#options;
     const { apiVersion, kind, metadata } = object;
     const { uid, name, namespace } = metadata;
     const holder = { owner: shareOf?.(object) ?? '' };
-    const details = { type, reason, message: message.slice(0, maxMessageLength) };
+    const details = { type, reason, message: message.slice(0, maxMessageLength), name: eventName };
     const key = keyOf(uid, details);
     const waiting = this.#waiting.get(key);
     if (
@@ -184,7 +190,11 @@ export class EventRecorder {
       }
     }
     const created = this.#eventFor(event);
-    await client.create(kubeEvents, created, { metadataOnly: true, signal });
+    try {
+      await client.create(kubeEvents, created, { metadataOnly: true, signal });
+    } catch (error) {
+      if (event.name === undefined || !isAlreadyExists(error)) throw error;
+    }
     const { namespace, name } = created.metadata;
     this.#written.set(key, { namespace, name, count: event.count });
   }
@@ -204,7 +214,7 @@ export class EventRecorder {
       kind: kubeEvents.kind,
       metadata: {
         namespace: metadata.namespace ?? 'default',
-        name: `${metadata.name.slice(0, 240)}.${suffix}`,
+        name: event.name ?? `${metadata.name.slice(0, 240)}.${suffix}`,
       },
       involvedObject: {
         apiVersion,

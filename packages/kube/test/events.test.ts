@@ -62,6 +62,19 @@ function aRecorder({
 const paused = { type: 'Normal', reason: 'Paused', message: 'paused to make room' } as const;
 
 describe('EventRecorder', () => {
+  it('writes an Event with a name once, also where another process has written it', async () => {
+    const { clock, recorder, stored, faults, calls, lines } = aRecorder();
+    const named = { ...paused, name: 'the-one' };
+    faults.push(new ApiError(409, { reason: 'AlreadyExists' }));
+    recorder.record(aThing(), named);
+    await clock.settle();
+    expect([calls, stored.size, lines]).toEqual([['create'], 0, []]);
+    const other = aRecorder();
+    other.recorder.record(aThing(), named);
+    await other.clock.settle();
+    expect([...other.stored.keys()]).toEqual(['the-one']);
+  });
+
   it('writes an Event about the object', async () => {
     const { clock, recorder, stored } = aRecorder();
     recorder.record(aThing(), paused);

@@ -14,7 +14,13 @@ import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CachedUsageRecord } from '../../resources/usage-record.ts';
-import { byExhaustedBudget, bySandbox, type WatchedCaches, type Stores } from '../caches.ts';
+import {
+  byExhaustedBudget,
+  byHeldStart,
+  bySandbox,
+  type WatchedCaches,
+  type Stores,
+} from '../caches.ts';
 import { ConversationReconciler } from './reconcile.ts';
 import { isUnusedBy } from './start/sandbox-release.ts';
 import type { AgentClient, AgentConversation } from '../../agent/agent.ts';
@@ -37,6 +43,7 @@ import { Start } from './start/start.ts';
 import { StepDeadlines } from './start/step-deadlines.ts';
 import { Approvals } from './approvals/approvals.ts';
 import { BudgetQuestions } from './budget/budget-questions.ts';
+import { StartHolds } from './budget/start-hold.ts';
 import { RunControl } from './execution/run-control.ts';
 import { Following } from './follow.ts';
 import { Delivery } from './messages/delivery.ts';
@@ -109,6 +116,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     ownerSettings,
   });
   const answers = new RecentAnswers(options);
+  const holds = new StartHolds({ stores, clock });
   const start = new Start({
     client,
     clock,
@@ -118,6 +126,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     agent,
     onUnresponsive,
     refusalOf,
+    holdOf: (conversation) => holds.of(conversation),
     claimWarmSandbox,
     unresponsiveAgents,
     gitHosts,
@@ -216,8 +225,10 @@ function conversationController(
     { metadata: { namespace, name: own } }: ConversationQuota | CachedUsageRecord,
     field: 'quota' | 'record',
   ): readonly Request[] =>
-    conversations
-      .byIndex(byExhaustedBudget, `${namespace}/${field}/${own}`)
+    (name === 'status'
+      ? conversations.byIndex(byExhaustedBudget, `${namespace}/${field}/${own}`)
+      : conversations.byIndex(byHeldStart, namespace)
+    )
       .map(requestOf)
       .filter(isMine);
   return {
@@ -231,17 +242,13 @@ function conversationController(
       }),
       watch(caches.sandboxes, usersOf),
       usageSource(caches, isMine),
-      ...(name === 'status'
-        ? [
-            notified,
-            watch(caches.quotas, (quota) => heldUpBy(quota, 'quota'), {
-              isRelevant: ({ metadata }, old) => metadata.generation !== old.metadata.generation,
-            }),
-            watch(caches.usageRecords, (record) => heldUpBy(record, 'record'), {
-              isRelevant: (record, old) => raisesIn(record) !== raisesIn(old),
-            }),
-          ]
-        : []),
+      watch(caches.quotas, (quota) => heldUpBy(quota, 'quota'), {
+        isRelevant: ({ metadata }, old) => metadata.generation !== old.metadata.generation,
+      }),
+      watch(caches.usageRecords, (record) => heldUpBy(record, 'record'), {
+        isRelevant: (record, old) => raisesIn(record) !== raisesIn(old),
+      }),
+      ...(name === 'status' ? [notified] : []),
     ],
     refresh: (request, signal) => reconciler.refresh(request, signal),
     reconcile: async (request, signal): Promise<Result> => {

@@ -9,7 +9,12 @@ import {
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
-import { conversations, isStartOver } from '../../resources/conversation.ts';
+import {
+  conversations,
+  isStartHeld,
+  isStartOver,
+  waitingForBudget,
+} from '../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { withRunBegun } from './approvals/decide.ts';
@@ -66,7 +71,11 @@ function withSandboxStatus(
     const sandboxStatusReason = start.errorCode ?? 'StartFailed';
     return { ...status, sandboxStatus: 'ERROR', sandboxStatusReason };
   }
-  if (sandboxName === undefined) return { ...status, sandboxStatus: 'STARTING' };
+  if (sandboxName === undefined) {
+    const { sandboxStatusReason: _reason, ...rest } = status;
+    const reason = isStartHeld({ status }) ? { sandboxStatusReason: waitingForBudget } : {};
+    return { ...rest, sandboxStatus: 'STARTING', ...reason };
+  }
   if (isSandboxGone(status)) return status;
   const cached = store.get(stored.metadata.namespace, sandboxName);
   const isSame =

@@ -2,10 +2,12 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { spentOf } from '../../budget/account.ts';
 import { formatAmount, sumOf } from '../../budget/money.ts';
-import type { Account, RecordKey } from '../../budget/record-store.ts';
+import type { RecordKey } from '../../budget/record-store.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { uuidOf } from '../../resources/ids.ts';
 import type { BudgetInForce } from './budgets-in-force.ts';
+import type { AccountWarnings, MarkedAccount } from './usage-store.ts';
 
 /** Parts of a budget, in percent, at which its owner is warned. */
 export const warningPercents = [80, 90] as const;
@@ -30,10 +32,11 @@ interface Watched {
 const maxWatched = 20_000;
 
 /**
- * Warns once per process when 80 and 90 % of a budget are spent. A raise that lowers the part again
- * makes the warnings possible once more.
+ * Warns when 80 and 90 % of a budget are spent, once in its period: the next write of the record
+ * stores that, and until then the Event has the same name in every process. A raise that lowers the
+ * part again makes the warnings possible once more.
  */
-export class BudgetWarnings {
+export class BudgetWarnings implements AccountWarnings {
   readonly #options: BudgetWarningsOptions;
   readonly #watched = recentlyUsed<Watched>(maxWatched);
   readonly #warned = recentlyUsed<WarningPercent>(maxWatched);
@@ -49,7 +52,7 @@ export class BudgetWarnings {
   }
 
   /** Looks at the accounts of a record that was read or written. */
-  observe(record: RecordKey, accounts: readonly Account[]): void {
+  observe(record: RecordKey, accounts: readonly MarkedAccount[]): void {
     for (const account of accounts) {
       const key = keyOf(record, account.key);
       const watched = this.#watched.get(key);
@@ -57,15 +60,24 @@ export class BudgetWarnings {
       const limit = sumOf(watched.budget.limit, account.raised);
       const spent = spentOf(account);
       const percent = warningOf(spent, limit);
-      const before = this.#warned.get(key);
+      const before = Math.max(this.#warned.get(key) ?? 0, account.warned ?? 0);
       if (percent === undefined) this.#warned.delete(key);
       else this.#warned.set(key, percent);
-      if (percent !== undefined && percent > (before ?? 0)) this.#warn(watched, percent, limit);
+      if (percent !== undefined && percent > before) this.#warn(watched, percent, limit);
     }
   }
 
+  markOf(record: RecordKey, { warned, ...account }: MarkedAccount): number | undefined {
+    const key = keyOf(record, account.key);
+    const watched = this.#watched.get(key);
+    if (watched === undefined) return warned;
+    const percent = warningOf(spentOf(account), sumOf(watched.budget.limit, account.raised)) ?? 0;
+    const mark = Math.min(percent, Math.max(this.#warned.get(key) ?? 0, warned ?? 0));
+    return mark === 0 ? undefined : mark;
+  }
+
   #warn(
-    { budget: { quota, unit }, conversation }: Watched,
+    { budget: { quota, unit, record, account }, conversation }: Watched,
     percent: WarningPercent,
     limit: number,
   ): void {
@@ -77,6 +89,7 @@ export class BudgetWarnings {
     events.record(conversation, {
       type: 'Warning',
       reason: 'BudgetNearlyExhausted',
+      name: `budget-${uuidOf(`${keyOf(record, account)}/${percent}/${limit}`)}`,
       message: `${percent} % of the budget of ${shown} of ${whose} are spent.`,
     });
   }

@@ -10,6 +10,14 @@ import { Transfer, type TransferLimits } from '../callback-server/transfer.ts';
 import type { CallOutcome, OpenAccount } from './call-accounts.ts';
 import { CallRefused } from './call-refused.ts';
 import { answerHeadersOf } from './forwarded-headers.ts';
+import {
+  errorInAnswer,
+  failureOfCall,
+  failureOfStatus,
+  failureOfStream,
+  webPage,
+  type ProviderFailureCounts,
+} from './provider-failures.ts';
 import { ProviderError, type ProviderAnswer, type Providers } from './providers.ts';
 
 export interface RelayedCall {
@@ -37,6 +45,7 @@ export interface LimitedCall extends RateLimit {
 export interface ModelRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly providers: Pick<Providers, 'send'>;
   readonly limits: TransferLimits;
+  readonly failures: Pick<ProviderFailureCounts, 'count'>;
 }
 
 /** Maximum bytes of an error of a provider; a longer one is replaced by the relay's own. */
@@ -62,6 +71,7 @@ export class ModelRelay {
     const transfer = new Transfer(limits, { clock, signal });
     try {
       const answer = await this.#ask(relayed, transfer.signal);
+      this.#options.failures.count(relayed.url.host, failureOfStatus(answer.status));
       if (answer.status < 400) {
         counted?.onAccepted();
         await this.#sendAnswer(answer, relayed, transfer);
@@ -87,7 +97,7 @@ export class ModelRelay {
   }
 
   async #ask(
-    { call: { request }, url, headers, body, counted }: RelayedCall,
+    { call: { request, signal: agent }, url, headers, body, counted }: RelayedCall,
     signal: AbortSignal,
   ): Promise<ProviderAnswer> {
     const method = request.method === 'GET' ? 'GET' : 'POST';
@@ -104,10 +114,13 @@ export class ModelRelay {
       throw new ProviderError(
         `The provider of the model redirects with status ${answer.status}, which the relay does not follow.`,
         false,
+        { redirect: answer.status },
       );
     } catch (error) {
       const mayBeCharged = !(error instanceof ProviderError) || error.mayBeCharged;
       counted?.account.settle({ kind: mayBeCharged ? 'broken' : 'not-made' });
+      const ended = { hasLeft: agent.aborted, isLate: signal.aborted };
+      this.#options.failures.count(url.host, failureOfCall(error, ended));
       this.#options.logger.warn('A provider of models gave no answer', {
         provider: url.host,
         error,
@@ -118,13 +131,14 @@ export class ModelRelay {
 
   async #sendAnswer(
     answer: ProviderAnswer,
-    { call: { response, signal }, key, counted }: RelayedCall,
+    { call: { response, signal }, url: { host }, key, counted }: RelayedCall,
     transfer: Transfer,
   ): Promise<void> {
     const type = String(answer.headers['content-type'] ?? '');
     if (counted !== undefined && /^\s*text\/html\b/i.test(type)) {
       answer.body.destroy();
       counted.account.settle({ kind: 'failed' });
+      this.#options.failures.count(host, webPage);
       throw new CallRefused('upstream', 'The provider of the model answers with a web page.');
     }
     const reader = counted && new AnswerReader(counted.api, type);
@@ -135,6 +149,11 @@ export class ModelRelay {
       if (isStream) response.flushHeaders();
       await transfer.send(response, answer.body, (chunk) => reader?.push(chunk));
     } catch (error) {
+      const ended = {
+        hasLeft: signal.aborted || response.destroyed,
+        isLate: transfer.late.aborted,
+      };
+      this.#options.failures.count(host, failureOfStream(ended));
       const isReadable = answer.headers['content-encoding'] === undefined;
       if (counted === undefined || reader?.isBetweenEvents !== true || !isReadable) throw error;
       // The agent has read all that came, so that it reads the reason, too.
@@ -146,7 +165,11 @@ export class ModelRelay {
       response.end(streamErrorOf(counted.api, 'upstream', reason));
     } finally {
       answer.body.destroy();
-      if (reader !== undefined) counted?.account.settle(outcomeOf(reader));
+      if (reader !== undefined) {
+        const outcome = outcomeOf(reader);
+        counted?.account.settle(outcome);
+        if (outcome.kind === 'failed') this.#options.failures.count(host, errorInAnswer);
+      }
     }
   }
 }

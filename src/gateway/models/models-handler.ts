@@ -29,7 +29,7 @@ import type { CallAccounts, CallOutcome } from './call-accounts.ts';
 import { CallHolders, type CallHolder, type CallHoldersOptions } from './call-holder.ts';
 import { CallRefused } from './call-refused.ts';
 import { isForwardedParameter, keyHeaders, requestHeadersOf } from './forwarded-headers.ts';
-import { ModelRelay } from './model-relay.ts';
+import { ModelRelay, type ModelRelayOptions } from './model-relay.ts';
 import type { Providers } from './providers.ts';
 import type { UpstreamCall, UpstreamKeys } from './upstream-keys.ts';
 
@@ -39,6 +39,7 @@ export interface ModelsHandlerOptions
   readonly credentials: AgentCredentials;
   readonly accounts: CallAccounts;
   readonly upstreams: Pick<UpstreamKeys, 'call'>;
+  readonly failures: ModelRelayOptions['failures'];
   readonly limits?: Partial<TransferLimits>;
 }
 
@@ -86,11 +87,11 @@ export class ModelsHandler implements CallbackHandler {
   readonly #bodies: Shares;
 
   constructor(options: ModelsHandlerOptions) {
-    const { providers, clock, logger, metrics } = options;
+    const { providers, failures, clock, logger, metrics } = options;
     this.#options = options;
     this.#holders = new CallHolders(options);
     const limits = { ...defaults, ...options.limits };
-    this.#relay = new ModelRelay({ providers, limits, clock, logger, metrics });
+    this.#relay = new ModelRelay({ providers, failures, limits, clock, logger, metrics });
     this.#calls = newPool('modelCalls', clock);
     this.#turns = newPool('modelTurns', clock);
     this.#bodies = newPool('modelBodies', clock);

@@ -23,10 +23,17 @@ export class ProviderError extends Error {
   override readonly name = 'ProviderError';
   /** Whether the provider may have received the request, and so may charge for it. */
   readonly mayBeCharged: boolean;
+  /** The status of a redirect; undefined: there was no answer at all. */
+  readonly redirect: number | undefined;
 
-  constructor(message: string, mayBeCharged: boolean, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    mayBeCharged: boolean,
+    { redirect, ...options }: ErrorOptions & { readonly redirect?: number } = {},
+  ) {
     super(message, options);
     this.mayBeCharged = mayBeCharged;
+    this.redirect = redirect;
   }
 }
 

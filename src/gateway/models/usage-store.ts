@@ -14,6 +14,11 @@ import type {
   WriteOutcome,
 } from '../../budget/record-store.ts';
 import { formatAmount, storedAmount } from '../../budget/money.ts';
+import {
+  mergedFailures,
+  withFailures,
+  type ProviderFailureDelta,
+} from '../../models/provider-failures.ts';
 import { mergedDeltas, withDeltas, type UsageDelta } from '../../models/usage-rows.ts';
 import {
   isUsageRecordOf,
@@ -27,22 +32,35 @@ import {
   type UsageSubject,
 } from '../../resources/usage-record.ts';
 
+/** An account with the part in percent of which its record says that its owner was warned. */
+export type MarkedAccount = Account & { readonly warned?: number | undefined };
+
+/** Warnings about accounts, which records remember. */
+export interface AccountWarnings {
+  observe(record: RecordKey, accounts: readonly MarkedAccount[]): void;
+  /** The part of which the record is to say that the owner was warned; undefined: of none. */
+  markOf(record: RecordKey, account: MarkedAccount): number | undefined;
+}
+
 export interface UsageStoreOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'updateStatus'>;
   readonly logger: Logger;
   /** Unique among all replicas that ever were. */
   readonly replica: string;
-  /** Called with the accounts of each version that was read or written. */
-  readonly onAccounts?: (key: RecordKey, accounts: readonly Account[]) => void;
+  /** Sees the accounts of each version that was read or written. */
+  readonly warnings?: AccountWarnings;
 }
 
 interface StoredUsage extends StoredRecord {
   readonly object: UsageRecord;
 }
 
+/** A summand: calls in the record of an owner, failures of providers in that of a namespace. */
+type Delta = UsageDelta | ProviderFailureDelta;
+
 /** The usage that a record still has to get. */
 interface Pending {
-  deltas: UsageDelta[];
+  deltas: Delta[];
   /** Number of this replica's last attempt to write usage. */
   sequence: number;
   /** Number of deltas beyond which those of one conversation, model and day are merged. */
@@ -52,7 +70,7 @@ interface Pending {
 }
 
 /** `UsageSums`, whose lists are read-only, as the type of the resource has them. */
-type Sums = Pick<UsageRecordStatus, 'totals' | 'rows' | 'conversations'>;
+type Sums = Pick<UsageRecordStatus, 'totals' | 'rows' | 'conversations' | 'upstreams'>;
 
 /** Maximum time of one call to the API server. A call of a model may wait for it. */
 const deadlineMs = 5_000;
@@ -75,7 +93,7 @@ export class UsageStore implements RecordStore<StoredUsage> {
   }
 
   /** Adds the usage to the next write of the record. The caller asks the ledger for that write. */
-  add(key: RecordKey, delta: UsageDelta): void {
+  add(key: RecordKey, delta: Delta): void {
     const pending: Pending = this.#pending.get(idOf(key)) ?? {
       deltas: [],
       sequence: 0,
@@ -116,14 +134,18 @@ export class UsageStore implements RecordStore<StoredUsage> {
     { object }: StoredUsage,
     accounts: readonly Account[],
   ): Promise<WriteOutcome<StoredUsage>> {
-    const { client, replica } = this.#options;
+    const { client, replica, warnings } = this.#options;
     this.#confirm(key, object);
     const pending = this.#pending.get(idOf(key));
     // The operator writes the raises, which the ledger does not know.
-    const raises = new Map(object.status?.accounts?.map((each) => [each.key, each.raises]));
+    const stored = new Map(object.status?.accounts?.map((each) => [each.key, each]));
     const base: UsageRecordStatus = {
       ...object.status,
-      accounts: accounts.map((account) => storedAccountOf(account, raises.get(account.key))),
+      accounts: accounts.map((account) => {
+        const { raises, warned } = stored.get(account.key) ?? {};
+        const mark = warnings?.markOf(key, { ...account, warned });
+        return storedAccountOf(account, { raises, warned: mark });
+      }),
     };
     const attempt = pending === undefined ? undefined : attemptOf(pending);
     const status =
@@ -131,7 +153,7 @@ export class UsageStore implements RecordStore<StoredUsage> {
         ? base
         : {
             ...base,
-            ...(withDeltas(base, pending.deltas) as Sums),
+            ...withSums(base, pending.deltas),
             writers: withWriter(base.writers, { id: replica, sequence: attempt }),
           };
     const outcome = await this.#outcomeOf(
@@ -157,7 +179,11 @@ export class UsageStore implements RecordStore<StoredUsage> {
 
   #seen(key: RecordKey, object: UsageRecord): StoredUsage {
     const record = storedOf(object);
-    this.#options.onAccounts?.(key, record.accounts);
+    const marks = new Map(object.status?.accounts?.map(({ key: own, warned }) => [own, warned]));
+    this.#options.warnings?.observe(
+      key,
+      record.accounts.map((account) => ({ ...account, warned: marks.get(account.key) })),
+    );
     return record;
   }
 
@@ -190,9 +216,30 @@ export const recordKeyOf = (namespace: string, subject: UsageSubject): RecordKey
 /** Merges the deltas that no attempt has carried, so that a long outage takes little memory. */
 function merge(pending: Pending): void {
   const inDoubt = Math.max(0, ...pending.attempts.values());
-  const merged = mergedDeltas(pending.deltas.slice(inDoubt));
-  pending.deltas = [...pending.deltas.slice(0, inDoubt), ...merged];
+  const { calls, failures } = parted(pending.deltas.slice(inDoubt));
+  pending.deltas = [
+    ...pending.deltas.slice(0, inDoubt),
+    ...mergedDeltas(calls),
+    ...mergedFailures(failures),
+  ];
   pending.mergeAt = Math.max(maxUnmerged, 2 * pending.deltas.length);
+}
+
+const isFailure = (delta: Delta): delta is ProviderFailureDelta => 'host' in delta;
+const isCall = (delta: Delta): delta is UsageDelta => !isFailure(delta);
+const parted = (deltas: readonly Delta[]) => ({
+  calls: deltas.filter(isCall),
+  failures: deltas.filter(isFailure),
+});
+
+function withSums(base: UsageRecordStatus, deltas: readonly Delta[]): Sums {
+  const { calls, failures } = parted(deltas);
+  return {
+    ...(calls.length === 0 ? {} : (withDeltas(base, calls) as Sums)),
+    ...(failures.length === 0
+      ? {}
+      : { upstreams: [...withFailures(base.upstreams ?? [], mergedFailures(failures))] }),
+  };
 }
 
 const idOf = ({ namespace, name }: RecordKey): string => `${namespace}/${name}`;
@@ -242,7 +289,7 @@ function accountOf({ key, unit, spent, raised = '0', holders = [] }: UsageAccoun
 
 function storedAccountOf(
   { key, unit, spent, raised, holders }: Account,
-  raises: UsageAccount['raises'],
+  { raises, warned }: Pick<UsageAccount, 'raises' | 'warned'>,
 ): UsageAccount {
   const shown = (amount: number): string => formatAmount(amount, unit);
   return {
@@ -251,6 +298,7 @@ function storedAccountOf(
     spent: shown(spent),
     ...(raised === 0 ? {} : { raised: shown(raised) }),
     ...(raises === undefined ? {} : { raises }),
+    ...(warned === undefined ? {} : { warned }),
     holders: holders.map(({ id, granted, spent: settled, renewedAtMs }) => ({
       id,
       granted: shown(granted),

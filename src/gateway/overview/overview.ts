@@ -23,9 +23,10 @@ import type { Lease } from '@conversation-operator/kube/core';
 import { operatorLeaseName, shardLeaseName, shardsOfHolder } from '../../resources/lease-names.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { onlyAdmin } from '../errors/common-problems.ts';
-import { spendingOf } from './spending.ts';
+import { spendingOf, upstreamErrorsOf } from './spending.ts';
 import { isWaitingReason } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { waitingForBudget } from '../../resources/conversation.ts';
 import { ownerRule, quotaRules } from '../../quota/rules.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
@@ -59,7 +60,7 @@ function stateOf(
   const { phase, reason } = sandboxViewOf(conversation, sandbox);
   switch (phase) {
     case 'STARTING':
-      return isWaitingReason(reason) ? 'waiting' : 'starting';
+      return isWaitingReason(reason) || reason === waitingForBudget ? 'waiting' : 'starting';
     case 'RUNNING':
       return statesOfRuns[executionStatusOf(conversation, phase) ?? ''] ?? 'running';
     case 'PAUSED':
@@ -210,6 +211,7 @@ export function overviewOf(sources: OverviewSources): OverviewRecord {
     ],
     ...usesOf(sources),
     ...spendingOf(lookup, now),
+    upstream_errors: upstreamErrorsOf(lookup, now),
     queue: queueOf(lookup, now),
     quotas: listed(lookup.quotas(), presentQuota),
     pools: listed(poolsHere, presentPool),

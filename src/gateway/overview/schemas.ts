@@ -4,6 +4,8 @@ import {
   quotaPolicies,
   quotaScopes,
 } from '../../resources/conversation-quota.ts';
+import { providerFailureKinds } from '../../models/provider-failures.ts';
+import { kebabCase } from '../../resources/owner-remedies.ts';
 import { budgetSchema } from '../quota/usage.ts';
 import { countSchema, idSchema, nullableText, timestampSchema } from '../presenters/schemas.ts';
 
@@ -28,7 +30,7 @@ const useSchema = z.object({
   active: countSchema.describe('Sandboxes that take a slot; also those that start or stop.'),
   running: countSchema.describe('Conversations whose agent works, or asks its owner.'),
   starting: countSchema,
-  waiting: countSchema.describe('Conversations that wait for a slot of a quota.'),
+  waiting: countSchema.describe('Conversations that wait for a slot of a quota, or for a budget.'),
   paused: countSchema,
   finished: countSchema.describe('Conversations whose agent has nothing to do.'),
   failed: countSchema.describe('Conversations that have failed, and those without a sandbox.'),
@@ -134,6 +136,15 @@ export const overviewSchema = z.object({
   exhausted_budgets: listOf(
     budgetSchema.extend({ owner: nullableText.describe('Null: all owners together.') }),
   ).describe('Budgets with nothing left.'),
+  upstream_errors: listOf(
+    z.object({
+      provider: z.string().describe('Host; other: of all for which there is no room.'),
+      kind: z.enum(providerFailureKinds.map(kebabCase)),
+      today: countSchema.describe('In UTC.'),
+      last_at: timestampSchema,
+      message: z.string().describe('What the last one was; it has no text of the provider.'),
+    }),
+  ).describe('Failures of providers of models in this month and the last, the latest first.'),
   queue: listOf(waiterSchema).describe('In the order of admission.'),
   quotas: listOf(quotaSchema),
   pools: listOf(poolSchema),

@@ -1,7 +1,10 @@
 import { isExhausted } from '../../quota/budgets.ts';
 import type { UsageCounters } from '../../resources/usage-record.ts';
+import { kebabCase } from '../../resources/owner-remedies.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { presentBudget, type OwnBudget } from '../quota/usage.ts';
+import { wireTime } from '../presenters/schemas.ts';
+import { shortText } from './present.ts';
 import { maxItems, type OverviewRecord } from './schemas.ts';
 
 type Spending = Pick<OverviewRecord, 'spending' | 'exhausted_budgets'>;
@@ -47,4 +50,32 @@ export function spendingOf(lookup: SpendingLookup, nowMs: number): Spending {
     spending: { total: spenders.length, items: spenders.sort(bySpending).slice(0, maxItems) },
     exhausted_budgets: { total: budgets.length, items: budgets.slice(0, maxItems) },
   };
+}
+
+type UpstreamError = OverviewRecord['upstream_errors']['items'][number];
+
+/** The failures of providers that the relay has counted in this month in UTC and in the last one. */
+export function upstreamErrorsOf(
+  lookup: Pick<SpendingLookup, 'usageRecords'>,
+  nowMs: number,
+): OverviewRecord['upstream_errors'] {
+  const today = new Date(nowMs).toISOString().slice(0, 'YYYY-MM-DD'.length);
+  const records = lookup
+    .usageRecords()
+    .filter(({ spec }) => spec.scope === 'Namespace')
+    .toSorted((one, other) => ((one.spec.month ?? '') < (other.spec.month ?? '') ? -1 : 1))
+    .slice(-2);
+  const errors = new Map<string, UpstreamError>();
+  for (const { status } of records)
+    for (const { host, kind, lastDay, countOfLastDay, lastTime, message } of status?.upstreams ??
+      [])
+      errors.set(`${kind} ${host}`, {
+        provider: shortText(host),
+        kind: kebabCase(kind),
+        today: lastDay === today ? countOfLastDay : 0,
+        last_at: wireTime(lastTime),
+        message: shortText(message),
+      });
+  const items = [...errors.values()].sort((one, other) => (one.last_at > other.last_at ? -1 : 1));
+  return { total: items.length, items: items.slice(0, maxItems) };
 }

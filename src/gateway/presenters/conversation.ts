@@ -2,7 +2,13 @@ import { z } from 'zod';
 import { defaultAgentKind } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isBudgetQuestion, pendingApproval } from '../../resources/approval.ts';
-import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
+import {
+  isStartHeld,
+  isStartOver,
+  startStatusOf,
+  undeliveredMessages,
+  waitingForBudget,
+} from '../../resources/conversation.ts';
 import {
   executionStatuses,
   sandboxStatuses,
@@ -261,6 +267,12 @@ export function sandboxViewOf(
     };
   // The cache of conversations may be ahead of the cache of sandboxes, and clients stop polling if
   // a sandbox is MISSING.
+  if (isStartHeld({ status }))
+    return {
+      phase: 'STARTING',
+      reason: waitingForBudget,
+      message: status?.start?.error ?? 'Waiting for the budget.',
+    };
   if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')
     return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
   return viewOfSandbox(undefined);

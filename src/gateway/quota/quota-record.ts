@@ -117,6 +117,8 @@ export interface QuotaSources {
   readonly shared: SharedLimit | undefined;
   /** The full quota because of which the gateway would reject a start. */
   readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
+  /** The exhausted budget for which a start would wait. */
+  readonly heldBy: { readonly quotaName: string; readonly reason: string } | undefined;
   readonly conversationIdsIn: (sandboxName: string) => readonly string[];
   readonly stored: Totals;
   readonly caps: readonly CapUse[];
@@ -126,7 +128,7 @@ export interface QuotaSources {
 interface NextStart {
   readonly outcome: QuotaRecord['next_start']['outcome'];
   readonly reason: string;
-  readonly rule?: QuotaRule | undefined;
+  readonly rule?: Pick<QuotaRule, 'quotaName'> | undefined;
   readonly victim?: Sandbox;
   readonly at?: number;
 }
@@ -172,8 +174,9 @@ function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
 }
 
 function nextStart(sources: QuotaSources): NextStart {
-  const { own, starts, shared, refused, now } = sources;
+  const { own, starts, shared, refused, heldBy, now } = sources;
   if (refused !== undefined) return rejected(refused.rule, `, and ${refused.current} are`);
+  if (heldBy !== undefined) return { outcome: 'waits', rule: heldBy, reason: heldBy.reason };
   const forecast = forecastUnder(own, now, { starts });
   switch (forecast.outcome) {
     case 'admitted': {

@@ -3,7 +3,13 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { groupUsage, toCsv, usageGroups, type UsageItem } from '../../models/usage-groups.ts';
-import { isExhausted, type BudgetAccount, type BudgetUse } from '../../quota/budgets.ts';
+import {
+  hasRefused,
+  isExhausted,
+  type BudgetAccount,
+  type BudgetUse,
+  type QuotaBudget,
+} from '../../quota/budgets.ts';
 import { budgetPeriods, quotaScopes } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerName } from '../../resources/schema.ts';
@@ -112,11 +118,22 @@ export function tightestBudget(lookup: ResourceLookup, owner: string, nowMs: num
   return first === undefined ? null : presentBudget(first);
 }
 
+/** The first budget of an owner with this policy that the caches show as exhausted. */
+function exhaustedBudget(
+  lookup: ResourceLookup,
+  owner: string,
+  { nowMs, policy }: { readonly nowMs: number; readonly policy: QuotaBudget['onExceeded'] },
+): OwnBudget | undefined {
+  const all = lookup.budgetsOf(owner, nowMs).filter(({ quota }) => quota.onExceeded === policy);
+  if (all.length === 0) return undefined;
+  const { conversations } = lookup.holdingsOf(owner);
+  const refusals = conversations.map(({ status }) => status?.budgetExhaustion);
+  return all.find((budget) => isExhausted(budget.use, hasRefused(budget, budget.use, refusals)));
+}
+
 /** Throws 429 if a budget with the policy Reject is exhausted in the cache. */
 export function refuseExhaustedBudget(lookup: ResourceLookup, owner: string, nowMs: number): void {
-  const exhausted = lookup
-    .budgetsOf(owner, nowMs)
-    .find(({ quota, use }) => quota.onExceeded === 'Reject' && isExhausted(use));
+  const exhausted = exhaustedBudget(lookup, owner, { nowMs, policy: 'Reject' });
   if (exhausted === undefined) return;
   const { quota, unit, endsAtMs, use } = exhausted;
   const [limit, current] = [numberOf(use.limit, unit), numberOf(use.spent, unit)];
@@ -126,6 +143,20 @@ export function refuseExhaustedBudget(lookup: ResourceLookup, owner: string, now
     `Of ${whose} budget for models of ${limit} ${unit} a ${quota.period.toLowerCase()}, ${current} are spent. It starts again at ${wireTime(endsAtMs)}; an admin can raise it.`,
     { usage: { limit, current } },
   );
+}
+
+/** The budget with the policy Queue for which a start would wait, and why, according to the caches. */
+export function budgetWaitOf(
+  lookup: ResourceLookup,
+  owner: string,
+  nowMs: number,
+): { readonly quotaName: string; readonly reason: string } | undefined {
+  const exhausted = exhaustedBudget(lookup, owner, { nowMs, policy: 'Queue' });
+  if (exhausted === undefined) return undefined;
+  const { quota, endsAtMs } = exhausted;
+  const whose = quota.scope === 'Owner' ? 'your' : 'the common';
+  const reason = `The start would wait: ${whose} budget for models is used up. It starts again at ${wireTime(endsAtMs)}; an admin can raise it.`;
+  return { quotaName: quota.quotaName, reason };
 }
 
 const invalid = (field: 'from' | 'to', message: string): ProblemError =>

@@ -5,6 +5,7 @@ import { duration, ago } from '../../sentences/durations.ts';
 import type {
   CacheState,
   ExhaustedBudget,
+  UpstreamError,
   Leader,
   OverviewRecord,
   OwnerUse,
@@ -251,6 +252,26 @@ export const ExhaustedTable = ({ overview: { exhausted_budgets: budgets } }: Tab
     {...{ id: 'exhausted', title: 'Budgets used up', columns: exhaustedColumns, ...budgets }}
     keyOf={({ quota, owner, currency }) => `${quota} ${currency} ${owner ?? ''}`}
     empty="Every budget has something left."
+  />
+);
+
+const upstreamColumns: readonly Column<UpstreamError>[] = [
+  { label: 'Provider', cell: ({ provider }) => provider },
+  { label: 'Last error', cell: ({ message }) => message },
+  { label: 'Today', isNumber: true, cell: ({ today }) => count(today) },
+  { label: 'When', cell: ({ last_at: time }) => <Ago time={time} /> },
+];
+
+export const UpstreamTable = ({ overview: { upstream_errors: errors } }: TableProps) => (
+  <DataTable
+    {...{
+      id: 'upstreams',
+      title: 'Errors of model providers',
+      columns: upstreamColumns,
+      ...errors,
+    }}
+    keyOf={({ provider, kind }) => `${kind} ${provider}`}
+    empty="No provider has failed in this month or the last."
   />
 );
 

@@ -21,6 +21,7 @@ import {
   QuotaTable,
   SpendingTable,
   TemplateTable,
+  UpstreamTable,
 } from '../components/tables.tsx';
 import { AskingButton } from '../components/asking-button.tsx';
 import { RetryProblem } from '../components/loading.tsx';
@@ -285,6 +286,7 @@ function Present({ overview, isOld }: VerdictProps) {
           <QueueTable overview={overview} />
           <OwnerTable overview={overview} />
           <SpendingTable overview={overview} />
+          <UpstreamTable overview={overview} />
           <KeysSection keys={keys} />
         </div>
         <div>

@@ -9,8 +9,17 @@ import { DataTable, Until, type Column } from '../components/tables.tsx';
 import { shortDay, UsageChart } from '../components/usage-chart.tsx';
 import { amountOf, cachedPart, count, money, usedOf } from '../money.ts';
 import { usePage } from '../page-state.ts';
-import { daysOf, isSpan, problemOfSpan, spans, type DaySpan } from '../day-spans.ts';
-import { exact } from '../times.ts';
+import { dayOf } from '../days.ts';
+import {
+  daysOf,
+  isSpan,
+  problemOfSpan,
+  spanOfMonth,
+  spans,
+  startOfMonth,
+  type DaySpan,
+} from '../day-spans.ts';
+import { exact, serviceTime } from '../times.ts';
 import {
   isSame,
   queryOf,
@@ -77,6 +86,33 @@ function DayField({ state, end }: StateProps & { readonly end: keyof DaySpan }) 
   );
 }
 
+const monthName = (month: string): string =>
+  new Date(`${month}-01T00:00:00Z`).toLocaleDateString(undefined, {
+    month: 'long',
+    year: 'numeric',
+    timeZone: 'UTC',
+  });
+
+/** Links to the months before and after the shown one, while the page shows a month. */
+function Months({ state }: StateProps) {
+  const span = state.span.value;
+  if (span !== 'named' && span !== 'month' && span !== 'last-month') return null;
+  const { from } = state.choice;
+  const today = dayOf(serviceTime());
+  const months = [-1, 1].map((step) => startOfMonth(from, step).slice(0, 'YYYY-MM'.length));
+  return (
+    <nav class="months" aria-label="Months">
+      {months
+        .filter((month) => spanOfMonth(month, today) !== undefined)
+        .map((month) => (
+          <a key={month} href={state.addressOf({ month })}>
+            {monthName(month)}
+          </a>
+        ))}
+    </nav>
+  );
+}
+
 function Choices({ state }: StateProps) {
   const { account } = usePage();
   const problem = state.span.value === 'own' ? problemOfSpan(state.own.value) : undefined;
@@ -86,13 +122,16 @@ function Choices({ state }: StateProps) {
         <span>Days (UTC)</span>
         <select
           value={state.span.value}
-          onChange={({ currentTarget: { value } }) => state.choose(isSpan(value) ? value : 'own')}
+          onChange={({ currentTarget: { value } }) =>
+            state.choose(isSpan(value) || value === 'named' ? value : 'own')
+          }
         >
           {Object.entries(spans).map(([span, name]) => (
             <option key={span} value={span}>
               {name}
             </option>
           ))}
+          {state.span.value === 'named' && <option value="named">{monthName(state.month)}</option>}
           <option value="own">Other days…</option>
         </select>
       </label>
@@ -103,6 +142,12 @@ function Choices({ state }: StateProps) {
         </>
       )}
       {account.value?.role === 'admin' && <OwnerField state={state} />}
+      <Months state={state} />
+      {state.isMonthUnknown && (
+        <p class="problem" role="alert">
+          The address names no month as YYYY-MM up to this one, so this month is shown.
+        </p>
+      )}
       {problem !== undefined && (
         <p class="problem" role="alert">
           {problem}

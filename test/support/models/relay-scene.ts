@@ -25,6 +25,7 @@ import { budgetsInForce } from '../../../src/gateway/models/budgets-in-force.ts'
 import { BudgetedAccounts } from '../../../src/gateway/models/call-accounts.ts';
 import { ModelsHandler } from '../../../src/gateway/models/models-handler.ts';
 import { ModelWaits } from '../../../src/gateway/models/model-waits.ts';
+import { ProviderFailureCounts } from '../../../src/gateway/models/provider-failures.ts';
 import { Providers } from '../../../src/gateway/models/providers.ts';
 import { UpstreamKeys } from '../../../src/gateway/models/upstream-keys.ts';
 import { UsageStore } from '../../../src/gateway/models/usage-store.ts';
@@ -108,12 +109,7 @@ export class RelayScene implements AsyncDisposable {
     const replica = randomUUID();
     const events = { record: (_object: unknown, event: EventDetails) => this.events.push(event) };
     const warnings = new BudgetWarnings({ events, metrics });
-    const store = new UsageStore({
-      client: this.client,
-      logger,
-      replica,
-      onAccounts: (key, accounts) => warnings.observe(key, accounts),
-    });
+    const store = new UsageStore({ client: this.client, logger, replica, warnings });
     this.#exhaustions = new BudgetExhaustions({ client: this.client, events, clock, logger });
     const runtime = { clock, random: Math.random, logger, metrics };
     this.ledger = new BudgetLedger({
@@ -146,6 +142,12 @@ export class RelayScene implements AsyncDisposable {
       isSynced: () => this.isSynced,
       credentials: { of: (_owner, name) => Promise.resolve(this.credentials.get(name)) },
       providers: this.#providers,
+      failures: new ProviderFailureCounts({
+        ...runtime,
+        ledger: this.ledger,
+        usage: store,
+        namespace,
+      }),
       accounts: new BudgetedAccounts({
         ledger: {
           requestWrite: (record) => this.ledger.requestWrite(record),

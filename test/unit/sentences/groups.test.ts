@@ -27,6 +27,12 @@ const cases: readonly (readonly [string, Facts, Group, string])[] = [
   ['a start waits', withSandbox('STARTING', 'waiting-for-quota'), 'waiting', 'Waiting'],
   ['a resume waits', withSandbox('STARTING', 'waiting-for-idle-sandbox'), 'waiting', 'Waiting'],
   [
+    'a start waits for the budget',
+    withSandbox('STARTING', 'waiting-for-budget'),
+    'waiting',
+    'Waiting',
+  ],
+  [
     'a paused agent asks',
     withSandbox('PAUSED', 'quota', null, asking('rm -rf build')),
     'needs-you',

@@ -1,4 +1,4 @@
-import { daysOf, problemOfSpan, spanOf } from '../../../src/web/day-spans.ts';
+import { daysOf, problemOfSpan, spanOf, spanOfMonth } from '../../../src/web/day-spans.ts';
 
 describe('a span of days', () => {
   it.each([
@@ -11,6 +11,20 @@ describe('a span of days', () => {
     ['30-days', '2026-01-29', '2025-12-31', '2026-01-29'],
   ] as const)('is for %s on %s from %s to %s', (span, today, from, to) =>
     expect(spanOf(span, today)).toEqual({ from, to }),
+  );
+
+  it.each([
+    ['2026-10', { from: '2026-10-01', to: '2026-10-31' }],
+    ['2026-02', { from: '2026-02-01', to: '2026-02-28' }],
+    ['2026-11', { from: '2026-11-01', to: '2026-11-15' }],
+    ['2026-12', undefined],
+    ['2026-13', undefined],
+    ['2026-1', undefined],
+    ['0001-01', undefined],
+    ['', undefined],
+    ['2026-10-01', undefined],
+  ])('for the month %j on 2026-11-15 is %j', (month, days) =>
+    expect(spanOfMonth(month, '2026-11-15')).toEqual(days),
   );
 
   it('has both ends among its days', () => {

@@ -6,6 +6,7 @@ import { type Sandbox, sandboxes, ownerAnnotation } from '../../../resources/san
 import { createErrorOf, retryAfterMs, type CreateError } from '../../sandbox/create-error.ts';
 import { FailurePolicy } from '../../sandbox/failure.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
+import type { StartHold } from '../budget/start-hold.ts';
 import { type Stage, StartErrorCode, StartFailure } from './stage.ts';
 import { withDeadline, withDelay, withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
@@ -34,6 +35,8 @@ export interface ChooseSandboxOptions extends StartAccess {
         conversation: CachedConversation,
       ) => { readonly code: string; readonly message: string } | undefined)
     | undefined;
+  /** The exhausted budget for which a start waits, if one makes it wait. */
+  readonly holdOf: (conversation: CachedConversation) => StartHold | undefined;
 }
 
 /** Delay before the creation of a sandbox is tried again. */
@@ -53,6 +56,15 @@ export const chooseSandbox =
     if (startStatusOf({ status }) !== 'WORKING') return { status };
     const refusal = options.refusalOf?.(stored);
     if (refusal !== undefined) throw new StartFailure(refusal.code, refusal.message);
+    // A sandbox that an earlier attempt has made would stay, so its start goes on.
+    const { sandboxes: made } = options.stores;
+    const hold =
+      made.byIndex(byMadeFor, madeForKeyOf(stored)).length > 0 ? undefined : options.holdOf(stored);
+    if (hold !== undefined) {
+      const { message, afterMs } = hold;
+      const held = withDelay(status, { code: StartErrorCode.waitingForBudget, message });
+      return { status: withDeadline(held, undefined), wait: { afterMs } };
+    }
     // Throws for an invalid configuration before a sandbox is created.
     await configurations.check(stored);
     let chosen: Sandbox | undefined;

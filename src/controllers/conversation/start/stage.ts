@@ -1,4 +1,5 @@
 import type { AgentEndpoint } from '../../../agent/agent.ts';
+import { waitingForBudget } from '../../../resources/conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { Scope } from '../scope.ts';
@@ -9,6 +10,7 @@ export const StartErrorCode = {
   sandboxNameTaken: 'SandboxNameTaken',
   sandboxDeleted: 'SandboxDeleted',
   quotaExceeded: 'QuotaExceeded',
+  waitingForBudget,
   repositoryUnavailable: 'RepositoryUnavailable',
   repositoryAccessDenied: 'RepositoryAccessDenied',
   repositoryTooLarge: 'RepositoryTooLarge',

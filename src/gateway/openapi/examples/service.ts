@@ -235,6 +235,18 @@ function overview() {
       items: [{ owner, calls: 12, input_tokens: 18_000, output_tokens: 1200, cost: 0.42 }],
     },
     exhausted_budgets: { total: 1, items: [{ ...budget, owner: 'carol', spent: 50 }] },
+    upstream_errors: {
+      total: 1,
+      items: [
+        {
+          provider: 'api.anthropic.com',
+          kind: 'server-error',
+          today: 7,
+          last_at: updatedAt,
+          message: 'The provider answers with status 529.',
+        },
+      ],
+    },
     queue: {
       total: 1,
       items: [

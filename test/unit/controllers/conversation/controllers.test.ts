@@ -13,6 +13,16 @@ import { aConversation, aSandbox } from '../../../support/builders.ts';
 
 const { signal } = new AbortController();
 
+const aged = (generation: number, namespace = 'default') => ({
+  namespace,
+  name: 'default',
+  generation,
+});
+const raised = (raises: number, namespace?: string) => ({
+  metadata: aged(1, namespace),
+  status: { accounts: [{ raises: Array.from({ length: raises }, () => ({})) }] },
+});
+
 describe('the controllers of conversations', () => {
   it('share no conversation: each drops those of the other, and waits while the other still works on one that has just started', async () => {
     let conversation: CachedConversation = aConversation({
@@ -76,4 +86,45 @@ describe('the controllers of conversations', () => {
     const { namespace, name: own } = issuer.metadata;
     expect(added).toEqual(Array.from({ length: requests }, () => ({ namespace, name: own })));
   });
+
+  it.each<[string, 'quotas' | 'usageRecords', object, object | undefined, number]>([
+    ['a raise', 'usageRecords', raised(1), raised(0), 1],
+    ['other news of a record', 'usageRecords', raised(1), raised(1), 0],
+    ['a change of a quota', 'quotas', { metadata: aged(2) }, { metadata: aged(1) }, 1],
+    ['a deleted quota', 'quotas', { metadata: aged(1) }, undefined, 1],
+    ['a status of a quota', 'quotas', { metadata: aged(1) }, { metadata: aged(1) }, 0],
+    ['a raise elsewhere', 'usageRecords', raised(1, 'elsewhere'), raised(0, 'elsewhere'), 0],
+  ])(
+    'look at the starts that wait for a budget after %s',
+    (_name, watched, object, old, requests) => {
+      const conversations = new IndexedStore<CachedConversation>(conversationIndexers);
+      const start = { status: 'WORKING' as const, transitions: [] };
+      const waiting = aConversation({
+        status: { start: { ...start, errorCode: 'WaitingForBudget' } },
+      });
+      conversations.set(waiting);
+      conversations.set(aConversation({ name: 'other', status: { start } }));
+      const unwatched = { addHandler: () => () => undefined };
+      const [controller] = conversationControllers({
+        caches: {
+          conversations: { ...unwatched, store: conversations },
+          sandboxes: unwatched,
+          quotas: unwatched,
+          usageRecords: unwatched,
+          [watched]: {
+            addHandler: (handler: Handler<object>) =>
+              old === undefined
+                ? handler.deleted?.(object, 'observed')
+                : handler.updated?.(object, old),
+          },
+        },
+        notified: () => () => undefined,
+      } as unknown as ConversationControllersOptions);
+      const added: Request[] = [];
+      for (const connect of controller.sources)
+        connect({ enqueueAfter: (request) => void added.push(request) });
+      const { namespace, name } = waiting.metadata;
+      expect(added).toEqual(Array.from({ length: requests }, () => ({ namespace, name })));
+    },
+  );
 });

@@ -51,3 +51,64 @@ it('warns once at each part, and again after a raise', () => {
     'BudgetNearlyExhausted: 80 % of the budget of $2 of quota default are spent.',
   ]);
 });
+
+describe('a warning', () => {
+  const record = recordKeyOf('default', { owner: 'alice', month: '2026-03' });
+  const key = 'default/Month/2026-03-01';
+  const accountOf = (spent: number, more: object = {}) => ({
+    key,
+    unit: 'USD' as const,
+    spent,
+    raised: 0,
+    holders: [],
+    ...more,
+  });
+  /** A process whose call has used the budget of one dollar. */
+  const aProcess = (conversation = aConversation()) => {
+    const events: EventDetails[] = [];
+    const warnings = new BudgetWarnings({
+      events: { record: (_object, event) => void events.push(event) },
+      metrics: createMetrics(),
+    });
+    warnings.watch(conversation, [
+      { record, account: key, unit: 'USD', limit: 1e9, quota: 'default', endsAtMs: Infinity },
+    ]);
+    return { events, warnings };
+  };
+
+  it('is stored only once it was given, and is not given again by a process that reads that', () => {
+    const first = aProcess();
+    expect(first.warnings.markOf(record, accountOf(8e8))).toBeUndefined();
+    first.warnings.observe(record, [accountOf(8e8)]);
+    expect(first.events).toHaveLength(1);
+    expect(first.warnings.markOf(record, accountOf(8.5e8))).toBe(80);
+    const second = aProcess();
+    second.warnings.observe(record, [accountOf(8.5e8, { warned: 80 })]);
+    expect(second.events).toEqual([]);
+    second.warnings.observe(record, [accountOf(9e8, { warned: 80 })]);
+    expect(second.events).toMatchObject([{ message: expect.stringContaining('90 %') as string }]);
+  });
+
+  it('is the same Event in each process, and another one after a raise', () => {
+    const names = [0, 0, 1e8].map((raised, index) => {
+      const { events, warnings } = aProcess(aConversation({ name: `c${index}` }));
+      warnings.observe(record, [accountOf(8.9e8, { raised })]);
+      return events[0]?.name;
+    });
+    expect(names[0]).toMatch(/^budget-[0-9a-f-]+$/);
+    expect(names[1]).toBe(names[0]);
+    expect(names[2]).not.toBe(names[0]);
+  });
+
+  it('can come again after a raise, whichever process has seen that', () => {
+    const { warnings } = aProcess();
+    const raised = accountOf(9e8, { warned: 90, raised: 1e9 });
+    expect(warnings.markOf(record, raised)).toBeUndefined();
+    expect(warnings.markOf(record, accountOf(9e8, { warned: 90, raised: 1e8 }))).toBe(80);
+  });
+
+  it('stays stored by a process that does not know the budget', () => {
+    const { warnings } = aProcess();
+    expect(warnings.markOf(record, accountOf(0, { key: 'other', warned: 90 }))).toBe(90);
+  });
+});
