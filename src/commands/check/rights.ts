@@ -70,6 +70,7 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
       ['update', 'patch'],
     ),
     ours(['usagerecords/status'], ['update']),
+    ours(['usagerecords'], ['charge']),
     ours(['owners'], ['use']),
     core(['pods'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     core(['persistentvolumeclaims'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
@@ -81,7 +82,7 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
   gateway: [
     ours(['conversations', 'sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     ours(['ownersettings', 'handovers'], ['get', 'list', 'watch', 'create', 'patch']),
-    ours(['usagerecords'], ['get', 'list', 'watch', 'create']),
+    ours(['usagerecords'], ['get', 'list', 'watch', 'create', 'charge']),
     ours(['usagerecords/status'], ['update', 'patch']),
     ours(['shares'], ['get', 'list', 'create', 'delete']),
     ours(['sandboxtemplates'], ['get', 'list', 'watch']),
