@@ -17,7 +17,7 @@ export const shiftableClock = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}`,
 };
 
-/** Sets the wall clock of the installation to so many milliseconds after the machine's. */
+/** Sets the wall clock of the installation: `shiftMs` after the clock of the machine. */
 export function shiftClock({ dataDir, pid }: Installation, shiftMs: number): void {
   writeFileSync(join(dataDir, file), String(shiftMs));
   process.kill(pid, 'SIGUSR2');
