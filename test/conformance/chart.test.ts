@@ -51,7 +51,7 @@ ofRealServers(
       'makes a namespace for them where nothing is left, by Helm %i',
       async (version) => {
         const namespace = `fresh-${randomBytes(4).toString('hex')}`;
-        expect(await render(version, namespace, {})).toContain(`name: ${namespace}-sandboxes`);
+        expect(await render(version, namespace, {})).toContain(`name: "${namespace}-sandboxes"`);
       },
     );
 

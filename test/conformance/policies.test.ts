@@ -130,6 +130,55 @@ ofRealServers("the chart's admission policies", () => {
     );
   });
 
+  it('let only an administrator raise a budget beyond maxRaise', async () => {
+    const name = 'policy-test-of-alice';
+    const questionFor = (decidedBy: 'Owner' | 'Admin') => ({
+      id: `budget-of-${decidedBy}`,
+      title: 'Continue?',
+      kind: 'budget',
+      tool: 'budget',
+      summary: '',
+      options: [],
+      requestedTime: '2026-03-01T12:00:00Z',
+      callHash: '',
+      agentEpoch: 0,
+      raise: { amount: '1', unit: 'USD', decidedBy },
+    });
+    const patched = (as: string, patch: object, subresource?: string) =>
+      server().kubectl([
+        ...['patch', 'conversation', name, '--type', 'merge', '-p', JSON.stringify(patch)],
+        ...['--as', as, ...(subresource === undefined ? [] : [`--subresource=${subresource}`])],
+      ]);
+    const asks = (as: string, decidedBy: 'Owner' | 'Admin') =>
+      patched(as, { status: { approval: questionFor(decidedBy) } }, 'status');
+    const answers = async (as: string, answer: object, id: string) => {
+      const { code, stderr } = await patched(as, { spec: { approvals: [{ id, ...answer }] } });
+      return code === 0 ? '' : stderr;
+    };
+    const { alice, platform } = tenants;
+    const [approve, reject] = [{ decision: 'approve' }, { decision: 'reject' }];
+    const onlyAdmin = /only an administrator may allow this raise/;
+    const approvals = (value: readonly object[]) =>
+      patched(platform, { spec: { approvals: value } });
+    expect((await asks(alice, 'Owner')).stderr).toMatch(/questions about budgets/);
+    expect(await answers(alice, approve, 'budget-of-Admin')).toMatch(onlyAdmin);
+    expect(await answers(alice, approve, 'question-of-an-agent')).toBe('');
+    await approvals([]);
+    expect(await asks(platform, 'Admin')).toMatchObject({ code: 0 });
+    expect((await asks(alice, 'Owner')).stderr).toMatch(/questions about budgets/);
+    for (const answer of [approve, { option: 'continue' }])
+      expect(await answers(alice, answer, 'budget-of-Admin')).toMatch(onlyAdmin);
+    expect(await answers(alice, reject, 'budget-of-Admin')).toBe('');
+    await approvals([]);
+    expect(await answers(alice, { option: 'stop' }, 'budget-of-Admin')).toBe('');
+    await approvals([]);
+    expect(await answers(platform, approve, 'budget-of-Admin')).toBe('');
+    expect(await patched(alice, { spec: { title: 'y' } })).toMatchObject({ code: 0 });
+    await approvals([]);
+    expect(await asks(platform, 'Owner')).toMatchObject({ code: 0 });
+    expect(await answers(alice, approve, 'budget-of-Owner')).toBe('');
+  });
+
   it('let the garbage collector take the sandbox of a conversation that is deleted', async () => {
     const { namespace } = server();
     const uid = await run([

@@ -37,7 +37,7 @@ describe('the admission policies of the installed chart', () => {
     const names = (await kubectl('get validatingadmissionpolicies -o name'))
       .split('\n')
       .filter((name) => name.includes(`/${namespace}-`));
-    expect(names).toHaveLength(5);
+    expect(names).toHaveLength(6);
     const warnings = () =>
       kubectl([
         'get',

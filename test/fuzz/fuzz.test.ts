@@ -6,13 +6,11 @@ const seed = 5;
 const requests = 3500;
 /**
  * Operations that redirect without the web UI or an identity provider, that need a code, or a path
- * of the working folder of the one conversation that is shared; or that seldom get the body, the
- * state and the key together with which they succeed.
+ * of the working folder of the one conversation that is shared.
  */
 const otherwise: readonly string[] = [
   ...['conversationPage', 'logout', 'redeemDevice', 'answerDevice'],
   ...['listSharedFiles', 'readSharedFile', 'listSharedChanges', 'getSharedDiff'],
-  ...['createShare', 'offerHandover', 'openPullRequest', 'getSandboxSecret'],
 ];
 
 describe('requests made from /openapi.json', () => {

@@ -7,7 +7,6 @@ import { type OpenApi, type Operation, operationAt } from '../support/openapi/do
 import { curlOf } from './curl.ts';
 import { Population } from './population.ts';
 import { requestFor, type Credentials } from './requests.ts';
-import type { Pools } from './values.ts';
 
 export interface FuzzReport {
   readonly requests: number;
@@ -50,15 +49,19 @@ export async function fuzz(
     ) as OpenApi;
     const contract = new Contract(document);
     const credentials = await credentialsIn(world);
-    await showSecret(world, population.pools, watch);
     let sent = 0;
     for (let turn = 0; sent < requests && failures.length < maxFailures; turn++) {
       await population.fill();
       // A request may have signed them out.
       const cookies = await cookiesIn(world);
+      const { pools, aims } = population;
       const any = fc.oneof(
         ...contract.operations.map((operation) =>
-          requestFor(document, operation, population.pools, { ...credentials, cookies }),
+          requestFor(document, operation, {
+            pools,
+            aims,
+            credentials: { ...credentials, cookies },
+          }),
         ),
       );
       for (const request of fc.sample(any, {
@@ -101,24 +104,6 @@ export async function fuzz(
   } finally {
     await population.close();
   }
-}
-
-/**
- * Reads the value of a secret as an agent does. Few requests that are made by chance have the key
- * of the sandbox that they name, and the search proves nothing if no answer has shown a value.
- */
-async function showSecret(
-  world: TwoOwners,
-  { sessionKey: [key = ''], sessionSandbox: [sandbox = ''] }: Pools,
-  watch: FuzzOptions['watch'],
-): Promise<void> {
-  const request: Sent = {
-    method: 'GET',
-    target: `/api/v1/sandboxes/${sandbox}/settings/secrets/TOKEN`,
-    headers: { 'x-session-api-key': key },
-  };
-  const got = await world.send(request);
-  if (got !== undefined) watch?.(request, got);
 }
 
 /** The operation passes requests on to agents, some of whose sandboxes are paused here. */

@@ -20,9 +20,15 @@ import {
 } from '../support/gateway/two-owners.ts';
 import { knownDigest } from '../support/gateway/known-share.ts';
 import { openApproval } from '../support/gateway/open-approval.ts';
-import type { Pools } from './values.ts';
+import type { Aim, Pools } from './values.ts';
 
 const time = '2026-01-01T00:00:00Z';
+const withoutSandbox = (world: TwoOwners, owner: Owner, id: string): Promise<void> =>
+  world.addConversation(owner, id, {
+    ...ready,
+    sandboxName: `sbx-${id}`,
+    sandboxStatus: 'MISSING',
+  });
 const broken = {
   conditions: [
     {
@@ -48,12 +54,8 @@ const states: Readonly<
   paused: (world, owner, id) => world.addPair(owner, id, world.running, 0),
   starting: (world, owner, id) => world.addPair(owner, id, starting),
   failed: (world, owner, id) => world.addPair(owner, id, broken),
-  missing: (world, owner, id) =>
-    world.addConversation(owner, id, {
-      ...ready,
-      sandboxName: `sbx-${id}`,
-      sandboxStatus: 'MISSING',
-    }),
+  missing: withoutSandbox,
+  unoffered: withoutSandbox,
   refused: (world, owner, id) => world.addConversation(owner, id, failed),
 };
 
@@ -93,7 +95,8 @@ export class Population {
         const isWhole =
           id !== undefined &&
           isThere(caches.conversations, id) &&
-          (state === 'missing' || state === 'refused' || isThere(caches.sandboxes, `sbx-${id}`));
+          (['missing', 'unoffered', 'refused'].includes(state) ||
+            isThere(caches.sandboxes, `sbx-${id}`));
         if (isWhole) continue;
         if (id !== undefined) this.#past.push(id);
         const fresh = uuidOf(`${slot}/${(this.#generation += 1)}`);
@@ -151,6 +154,40 @@ export class Population {
       option: [...openApproval.options.map(({ id }) => id), 'none'],
       idempotencyKey: ['one', 'two', 'a key with spaces ~!', `turn-${this.#generation}`],
     };
+  }
+
+  /** Aims of the operations that few requests made by chance succeed with. */
+  get aims(): ReadonlyMap<string, readonly Aim[]> {
+    const { sessionKey, sessionSandbox } = this.#agentPools;
+    const conversation = (state: string, more: Partial<Aim> = {}): readonly Aim[] =>
+      owners.map((owner) => ({
+        ...more,
+        params: { ...more.params, id: this.#ids.get(`${owner}/${state}`) ?? 'x' },
+        headers: { authorization: `Bearer ${this.#world.keys[owner]}` },
+      }));
+    const file = conversation('running', { query: { file_path: '/workspace/project/README.md' } });
+    const approval = { params: { approval_id: openApproval.id } };
+    return new Map([
+      ['readFile', file],
+      ['downloadFile', file],
+      ['listChanges', conversation('running', { query: { path: '/workspace/project' } })],
+      [
+        'answerApproval',
+        [...conversation('running', approval), ...conversation('running2', approval)],
+      ],
+      ['createShare', conversation('running')],
+      ['openPullRequest', conversation('running')],
+      ['offerHandover', conversation('unoffered')],
+      [
+        'getSandboxSecret',
+        [
+          {
+            params: { id: sessionSandbox[0] ?? 'x', name: 'TOKEN' },
+            headers: { 'x-session-api-key': sessionKey[0] ?? 'x' },
+          },
+        ],
+      ],
+    ]);
   }
 
   /** Mostly one agent that answers, with its key; sometimes values that are no agent. */

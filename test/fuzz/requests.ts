@@ -4,7 +4,7 @@ import { openApproval } from '../support/gateway/open-approval.ts';
 import type { Sent } from '../support/gateway/two-owners.ts';
 import type { OpenApi, Operation, Parameter, Schema } from '../support/openapi/document.ts';
 import { hostileBody, hostileHeaders, hostileText } from './hostile.ts';
-import { Values, type Pools } from './values.ts';
+import { Values, type Aim, type Pools } from './values.ts';
 
 export interface Credentials {
   readonly valid: readonly string[];
@@ -65,13 +65,29 @@ const encoded = (text: string): string => encodeURIComponent(text.toWellFormed()
 const inUrl = (text: string, isPlain: boolean): string =>
   isPlain ? text.replaceAll(/[^!$&-;=?-Z_a-z~%]/g, encoded) : encoded(text);
 
+export interface RequestSources {
+  readonly pools: Pools;
+  /** Aims of operations that seldom get the body, the state and the key with which they succeed. */
+  readonly aims: ReadonlyMap<string, readonly Aim[]>;
+  readonly credentials: Credentials;
+}
+
 export function requestFor(
   document: OpenApi,
   operation: Operation,
-  pools: Pools,
-  credentials: Credentials,
+  { pools, aims, credentials }: RequestSources,
 ): fc.Arbitrary<Sent> {
   const values = new Values(document, pools);
+  const any = anyRequest(operation, values, { pools, credentials });
+  const own = aims.get(operation.operationId);
+  return own === undefined ? any : fc.oneof(any, aimedRequest(operation, values, own));
+}
+
+function anyRequest(
+  operation: Operation,
+  values: Values,
+  { pools, credentials }: Pick<RequestSources, 'pools' | 'credentials'>,
+): fc.Arbitrary<Sent> {
   return fc
     .record({
       target: targetOf(operation, values, pools),
@@ -96,6 +112,38 @@ export function requestFor(
           ? {}
           : { 'content-type': 'application/json', 'content-length': String(body.length) }),
         ...further,
+      },
+    }));
+}
+
+/** A request with nothing odd. */
+function aimedRequest(
+  { method, path, requestBody }: Operation,
+  values: Values,
+  aims: readonly Aim[],
+): fc.Arbitrary<Sent> {
+  const schema: Schema | undefined = requestBody?.content['application/json']?.schema;
+  const bodies =
+    schema === undefined
+      ? fc.constant(undefined)
+      : values.valid(schema).map((value) => Buffer.from(JSON.stringify(value)));
+  const targetOfAim = ({ params, query }: Aim): string => {
+    const filled = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) =>
+      encoded(params[name] ?? 'x'),
+    );
+    return query === undefined ? filled : `${filled}?${new URLSearchParams(query).toString()}`;
+  };
+  return fc
+    .tuple(fc.constantFrom(...aims), bodies)
+    .map(([aim, body]) => ({
+      method,
+      target: targetOfAim(aim),
+      body,
+      headers: {
+        ...aim.headers,
+        ...(body === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': String(body.length) }),
       },
     }));
 }

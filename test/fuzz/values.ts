@@ -29,6 +29,13 @@ export interface Pools {
   readonly option: readonly string[];
 }
 
+/** Values with which an operation succeeds if its body is valid, too. */
+export interface Aim {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /** The pool from which a property or parameter of this name takes its values, most of the time. */
 const poolOfName: Readonly<Record<string, keyof Pools>> = {
   conversation_id: 'conversation',
@@ -71,6 +78,12 @@ export class Values {
     if (pool !== undefined) return this.#from(pool);
     if (name === 'headers')
       return this.#from('sessionKey').map((key) => ({ 'X-Session-API-Key': key }));
+    if (name === 'subject')
+      return fc.oneof(
+        fc.constant({ kind: 'link' }),
+        this.#from('owner').map((owner) => ({ kind: 'user', name: owner })),
+        this.valid(schema),
+      );
     const { $ref, enum: choices, anyOf, oneOf, type, const: only } = schema;
     if (typeof $ref === 'string')
       return this.valid(this.#schemas[$ref.split('/').at(-1) ?? ''] ?? {}, name);

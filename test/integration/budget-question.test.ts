@@ -1,7 +1,10 @@
-import { marker, ModelServer, finish, tool } from '../support/model-server.ts';
+import { z } from 'zod';
+import { marker, ModelServer, finish, tool, type ModelAnswer } from '../support/model-server.ts';
 import { eventually } from '../support/eventually.ts';
-import { Installation } from '../support/installation.ts';
+import { Installation, saying } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
+import { RestUser } from '../support/rest-user.ts';
+import { shiftableClock, shiftClock } from '../support/shifted-clock.ts';
 import { minOutputTokens } from '../../src/models/worst-case.ts';
 import type { ApprovalRecord } from '../../src/gateway/presenters/approval.ts';
 
@@ -15,7 +18,12 @@ let up: Installation;
 beforeAll(async () => {
   model = await ModelServer.start();
   up = await Installation.start({
-    env: { LLM_MODEL: 'openai/m', LLM_BASE_URL: model.baseUrl, LLM_API_KEY: 'sk-of-the-platform' },
+    env: {
+      LLM_MODEL: 'openai/m',
+      LLM_BASE_URL: model.baseUrl,
+      LLM_API_KEY: 'sk-of-the-platform',
+      ...shiftableClock,
+    },
   });
   await patch('sandboxtemplate', 'default', {
     spec: {
@@ -37,30 +45,62 @@ async function patch(kind: string, name: string, change: object): Promise<void> 
   expect([code, stderr]).toEqual([0, '']);
 }
 
-const budget = (maxRaise: number) =>
-  patch('conversationquota', 'default', { spec: { budget: { amount, maxRaise } } });
+const budget = (maxRaise: number, more: object = {}) =>
+  patch('conversationquota', 'default', { spec: { budget: { amount, maxRaise, ...more } } });
+
+/** An owner who has spent nothing yet. */
+async function userOf(owner: string, more: object = {}): Promise<RestUser> {
+  const { body } = await up.call('POST', '/api/keys', { name: `of ${owner}`, owner, ...more });
+  return new RestUser({ url: up.url, key: z.looseObject({ key: z.string() }).parse(body).key });
+}
 
 /** Starts a conversation whose second call of the model is refused; returns its id. */
-async function stopped(script: string): Promise<string> {
-  model.script(script, tool('echo first'), tool('echo second'), finish);
-  const { id } = await up.start(`Work. ${marker(script)}`);
-  const { app_conversation_id: conversation } = await up.over(id);
+async function stopped(
+  user: RestUser,
+  script: string,
+  { second = tool('echo second'), ...more }: { second?: ModelAnswer; max_cost?: number } = {},
+): Promise<string> {
+  model.script(script, tool('echo first'), second, finish);
+  const { id } = await user.start(`Work. ${marker(script)}`, more);
+  const { app_conversation_id: conversation } = await user.over(id);
   return conversation ?? '';
 }
 
-const askedOf = (id: string): Promise<ApprovalRecord> =>
+/** The question of a conversation, another one than `before`. */
+const askedOf = (user: RestUser, id: string, before?: string): Promise<ApprovalRecord> =>
   eventually(`a question of ${id}`, async () => {
-    const record = await up.conversation(id);
-    return record.sandbox_status === 'PAUSED' && (record.pending_approval ?? false);
+    const { sandbox_status: status, pending_approval: question } = await user.conversation(id);
+    return status === 'PAUSED' && question !== null && question.id !== before && question;
   });
 
-const answer = (id: string, question: string, decision: 'approve' | 'reject') =>
-  up.call('POST', `/api/v1/app-conversations/${id}/approvals/${question}`, { decision });
+const answer = (user: RestUser, id: string, question: string, decision: 'approve' | 'reject') =>
+  user.call('POST', `/api/v1/app-conversations/${id}/approvals/${question}`, { decision });
+
+const continued = { sandbox_status: 'RUNNING', execution_status: 'finished' } as const;
+
+const anyText = expect.any(String) as string;
+
+/** The accounts of an owner's budgets. */
+async function accountsOf(owner: string): Promise<readonly unknown[]> {
+  const { stdout } = await kubectl(up.kubeconfig, ['get', 'usagerecords', '-o', 'json']);
+  const { items } = recordList.parse(JSON.parse(stdout));
+  return items
+    .filter(({ spec }) => spec.owner === owner)
+    .flatMap(({ status }) => status?.accounts ?? []);
+}
+const recordList = z.object({
+  items: z.array(
+    z.object({
+      spec: z.looseObject({ owner: z.string().optional() }),
+      status: z.looseObject({ accounts: z.array(z.looseObject({})).optional() }).optional(),
+    }),
+  ),
+});
 
 it('asks when the budget ends, and the run goes on with its context once its owner has raised it', async () => {
   await budget(1);
-  const id = await stopped('raise');
-  const question = await askedOf(id);
+  const id = await stopped(up, 'raise');
+  const question = await askedOf(up, id);
   expect(question).toMatchObject({
     kind: 'budget',
     complete: true,
@@ -73,7 +113,7 @@ it('asks when the budget ends, and the run goes on with its context once its own
     execution_status: 'waiting_for_confirmation',
   });
   expect(model.requests('raise')).toHaveLength(1);
-  const { status, body } = await answer(id, question.id, 'approve');
+  const { status, body } = await answer(up, id, question.id, 'approve');
   expect([status, body]).toEqual([
     200,
     {
@@ -82,7 +122,7 @@ it('asks when the budget ends, and the run goes on with its context once its own
       notice: 'The budget is raised, and the run then continues where it was.',
     },
   ]);
-  await up.reaches(id, { sandbox_status: 'RUNNING', execution_status: 'finished' });
+  await up.reaches(id, continued);
   const requests = model.requests('raise');
   expect(requests).toHaveLength(3);
   // The call that was refused is made again, with the result of the first command.
@@ -91,6 +131,87 @@ it('asks when the budget ends, and the run goes on with its context once its own
     content: expect.stringContaining('first') as string,
   });
 });
+
+it('stays paused after a rejection, and asks again when a message needs the budget', async () => {
+  await budget(1);
+  const alice = await userOf('alice');
+  const id = await stopped(alice, 'reject');
+  const question = await askedOf(alice, id);
+  expect(await answer(alice, id, question.id, 'reject')).toMatchObject({
+    status: 200,
+    body: {
+      success: true,
+      state: 'recorded',
+      notice: 'The conversation stays paused. A message continues it as far as the budget allows.',
+    },
+  });
+  const record = await alice.reaches(id, { pending_approval: null, execution_status: 'paused' });
+  expect(record).toMatchObject({
+    sandbox_status: 'PAUSED',
+    execution_status_detail: expect.stringMatching(
+      /^The budget for models is used up, and the answer was to stop here\. A message continues/,
+    ) as string,
+  });
+  expect((await answer(alice, id, question.id, 'approve')).status).toBe(409);
+  const message = await alice.call('POST', `/api/v1/app-conversations/${id}/send-message`, {
+    ...saying('Go on.').initial_message,
+    run: true,
+  });
+  expect(message.status).toBe(202);
+  const again = await askedOf(alice, id, question.id);
+  expect(model.requests('reject')).toHaveLength(1);
+  await answer(alice, id, again.id, 'approve');
+  await alice.reaches(id, continued);
+  // The run of the message, not the one that was stopped.
+  expect(model.requests('reject')[1]?.messages.at(-1)).toMatchObject({
+    role: 'user',
+    content: expect.stringContaining('Go on.') as string,
+  });
+});
+
+it('lets only an administrator raise the budget beyond maxRaise, and says so', async () => {
+  await budget(0);
+  const bob = await userOf('bob');
+  const id = await stopped(bob, 'admin');
+  const question = await askedOf(bob, id);
+  expect(question.summary).toContain('An administrator has to allow this.');
+  expect(await answer(bob, id, question.id, 'approve')).toMatchObject({
+    status: 403,
+    body: { code: 'forbidden', detail: 'Only a key with the role admin can allow this raise.' },
+  });
+  expect((await bob.conversation(id)).pending_approval).toEqual(question);
+  expect(await accountsOf('bob')).toEqual([expect.not.objectContaining({ raised: anyText })]);
+  const admin = await userOf('bob', { role: 'admin' });
+  expect((await answer(admin, id, question.id, 'approve')).status).toBe(200);
+  await bob.reaches(id, continued);
+  const raise = { id: question.id, amount: String(amount), admin: true, by: 'bob', time: anyText };
+  expect(await accountsOf('bob')).toEqual([
+    expect.objectContaining({ raised: String(amount), raises: [raise] }),
+  ]);
+});
+
+it.each([
+  { own: amount, ofOwner: 1, asks: /of this conversation is used up/, max: 2 * amount, raises: 0 },
+  { own: 1, ofOwner: amount, asks: /of quota default is used up/, max: 1, raises: 1 },
+])(
+  'ends with the smaller one of max_cost $own and a budget of $ofOwner, and raises that one alone',
+  async ({ own, ofOwner, asks, max, raises }) => {
+    await budget(1, { amount: ofOwner });
+    const owner = `carol-${raises}`;
+    const carol = await userOf(owner);
+    const id = await stopped(carol, owner, { max_cost: own });
+    const question = await askedOf(carol, id);
+    expect(question.summary).toMatch(asks);
+    await answer(carol, id, question.id, 'approve');
+    await carol.reaches(id, continued);
+    const { stdout } = await kubectl(up.kubeconfig, [
+      ...['get', 'conversation', id, '-o', 'jsonpath={.spec.budget.amount}'],
+    ]);
+    expect(Number(stdout)).toBe(max);
+    const accounts = (await accountsOf(owner)) as readonly { raises?: readonly unknown[] }[];
+    expect(accounts.flatMap((account) => account.raises ?? [])).toHaveLength(raises);
+  },
+);
 
 it('lets a start wait without a sandbox under the policy Queue, and go on by itself after a raise', async () => {
   const limit = (of: number) =>
@@ -125,4 +246,29 @@ it('lets a start wait without a sandbox under the policy Queue, and go on by its
   await limit(1);
   const { app_conversation_id: conversation } = await up.over(id);
   await up.reaches(conversation ?? '', { execution_status: 'finished' });
+});
+
+// The last one, because the clock stays where it was set.
+it('goes on by itself when the next period begins', async () => {
+  // The day of this zone ends within 30 to 90 minutes.
+  const [hour, minute] = [new Date().getUTCHours(), new Date().getUTCMinutes()];
+  const midnight = (hour + (minute < 30 ? 1 : 2)) % 24;
+  const behind = midnight > 12 ? midnight - 24 : midnight;
+  await budget(0, { period: 'Day', timeZone: `Etc/GMT${behind < 0 ? '' : '+'}${behind}` });
+  const dave = await userOf('dave');
+  const id = await stopped(dave, 'period', { second: finish });
+  const { summary } = await askedOf(dave, id);
+  const [, reset = ''] = /The budget starts again at (\S+), and/.exec(summary) ?? [];
+  const leftMs = Date.parse(reset) - Date.now();
+  expect(leftMs).toBeGreaterThan(29 * 60_000);
+  expect(leftMs).toBeLessThan(91 * 60_000);
+  shiftClock(up, leftMs - 2_000);
+  // Has the operator look at the clock.
+  await patch('conversation', id, { spec: { title: 'Shortly before midnight' } });
+  await dave.reaches(id, { title: 'Shortly before midnight', sandbox_status: 'PAUSED' });
+  expect(model.requests('period')).toHaveLength(1);
+  await dave.reaches(id, continued);
+  expect(model.requests('period')).toHaveLength(2);
+  const accounts = (await accountsOf('dave')) as readonly { key: string }[];
+  expect(new Set(accounts.map(({ key }) => key)).size).toBe(2);
 });

@@ -31,6 +31,8 @@ const listed = z.object({
           sandboxStatusReason: z.string().optional(),
           executionStatus: z.string().optional(),
           executionDetail: z.string().optional(),
+          interruption: z.looseObject({}).optional(),
+          agentEpoch: z.number().optional(),
         })
         .prefault({}),
     }),
@@ -201,6 +203,8 @@ async function crowd(onExceeded: string, killed: Killed): Promise<void> {
     .filter(({ status }) => status.executionStatus === 'finished')
     .map(({ metadata }) => metadata.name);
   const abandoned = found.filter(isAbandoned);
+  for (const { metadata, status } of abandoned)
+    process.stderr.write(`${metadata.name} ended in error: ${JSON.stringify(status)}\n`);
   // A run that is slow enough to be killed three times is abandoned. Few are that slow.
   expect(abandoned.length).toBeLessThanOrEqual(limit);
   expect(finished.length + abandoned.length).toBeGreaterThanOrEqual(starts - moments.length);

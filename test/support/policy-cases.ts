@@ -20,6 +20,7 @@ export const tenantRoles = (namespace: string): readonly object[] => {
   const kinds = [
     ...['conversations', 'sandboxes', 'sandboxes/scale', 'sandboxtemplates', 'apikeys'],
     ...['ownersettings', 'shares', 'handovers'],
+    ...['conversations/status', 'usagerecords', 'usagerecords/status'],
   ];
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
   const rules: Readonly<Record<Tenant, readonly object[]>> = {
@@ -120,6 +121,14 @@ const aPodWith = (spec: object = {}, container: object = {}, metadata: object = 
     spec: { containers: [{ name: 'agent', image: 'agent:1', ...container }], ...spec },
   });
 
+/** A record of a month in which nothing was spent. */
+const aRecord = (month: string) => ({
+  apiVersion,
+  kind: 'UsageRecord',
+  metadata: { name: `usage-${month}` },
+  spec: { scope: 'Namespace', month },
+});
+
 /** Objects that have to exist before the cases are tried. */
 export const policyFixtures: readonly object[] = [
   aConversation('bob', 'policy-test-of-bob'),
@@ -129,6 +138,7 @@ export const policyFixtures: readonly object[] = [
   settingsOf(tenants.alice),
   aHandover('bob', tenants.alice, 'policy-test-to-alice'),
   aHandover(tenants.alice, 'bob', 'policy-test-to-bob'),
+  aRecord('2000-01'),
 ];
 
 const referredConversation = 'policy-test-of-alice';
@@ -166,6 +176,9 @@ const creates = (object: object) => ({ args: ['create', dryRun, '-f', '-'], inpu
 const changes = (what: string, patch: object) => ({
   args: ['patch', what, dryRun, '--type', 'merge', '-p', JSON.stringify(patch)],
 });
+const changesStatus = (what: string, status: object) => ({
+  args: [...changes(what, { status }).args, '--subresource=status'],
+});
 const notTheirs = /may not act for the owner/;
 const noScale = /scaling needs the verb "use"/;
 const noReference = /owner references to objects of .* are the operator's/;
@@ -175,6 +188,8 @@ const noName = /are for sandboxes of the operator/;
 const noSettings = /OwnerSettings have the name that follows from their owner/;
 const noMove = /owner and handover are the operator's/;
 const noKeys = /needs the verb "issue"/;
+const noCharge = /UsageRecord needs the verb "charge"/;
+const spent = { accounts: [{ key: 'default/Month/2000-01-01', unit: 'USD', spent: '1' }] };
 
 /** The chart's service accounts, for the cases that ask for them. */
 export interface Accounts {
@@ -417,6 +432,42 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
     },
     { does: 'makes a key', as: platform, ...creates(aKey('bob')) },
     { does: 'makes keys', as: gateway, ...creates(aKey('bob')) },
+    // UsageRecords.
+    ofAlice('makes a UsageRecord', aRecord('2000-02'), noCharge),
+    {
+      does: 'adds to what is spent',
+      as: alice,
+      ...changesStatus('usagerecord/usage-2000-01', spent),
+      refused: noCharge,
+    },
+    {
+      does: 'labels a UsageRecord',
+      as: alice,
+      args: ['label', dryRun, 'usagerecord/usage-2000-01', 'mine=yes'],
+      refused: noCharge,
+    },
+    {
+      does: 'deletes a UsageRecord',
+      as: lead,
+      args: ['delete', dryRun, 'usagerecord/usage-2000-01'],
+      refused: noCharge,
+    },
+    {
+      does: 'deletes a UsageRecord',
+      as: platform,
+      args: ['delete', dryRun, 'usagerecord/usage-2000-01'],
+    },
+    { does: 'makes a UsageRecord', as: gateway, ...creates(aRecord('2000-02')) },
+    {
+      does: 'corrects what is spent',
+      as: platform,
+      ...changesStatus('usagerecord/usage-2000-01', spent),
+    },
+    {
+      does: 'raises budgets',
+      as: operator,
+      args: ['auth', 'can-i', 'charge', `usagerecords.${group}`],
+    },
     // Templates.
     ofAlice('makes an ordinary template', aPodWith()),
     ofAlice(

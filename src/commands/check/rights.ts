@@ -73,6 +73,7 @@ export const accountRules: Readonly<Record<Component, readonly Rule[]>> = {
       ['update', 'patch'],
     ),
     ours(['usagerecords/status'], ['update']),
+    ours(['usagerecords'], ['charge']),
     ours(['owners'], ['use']),
     core(['pods'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     core(['persistentvolumeclaims'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
@@ -84,7 +85,7 @@ export const accountRules: Readonly<Record<Component, readonly Rule[]>> = {
   gateway: [
     ours(['conversations', 'sandboxes'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     ours(['ownersettings', 'handovers'], ['get', 'list', 'watch', 'create', 'patch']),
-    ours(['usagerecords'], ['get', 'list', 'watch', 'create']),
+    ours(['usagerecords'], ['get', 'list', 'watch', 'create', 'charge']),
     ours(['usagerecords/status'], ['update', 'patch']),
     ours(['shares'], ['get', 'list', 'create', 'delete']),
     ours(['sandboxtemplates'], ['get', 'list', 'watch']),

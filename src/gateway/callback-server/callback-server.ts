@@ -45,6 +45,8 @@ export interface CallbackHandler {
   readonly limitsBody?: boolean;
   /** Authorizes and answers the request. An error before the headers becomes a problem response. */
   handle(call: CallbackRequest): Promise<void>;
+  /** Answers a request whose path names no endpoint of the handler. Absent: a problem response. */
+  refusePath?(call: Pick<CallbackRequest, 'request' | 'response'>): void;
 }
 
 export const bearerTokenOf = ({ headers: { authorization = '' } }: IncomingMessage): string =>
@@ -152,8 +154,13 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     response.once('close', () => (underWay -= 1));
     const [name, sandboxName, ...path] = segmentsOf(url.pathname) ?? [];
     const handler = handlers.get(name ?? '');
-    if (handler === undefined || sandboxName === undefined || path.length === 0)
-      throw noSuchEndpoint();
+    if (handler === undefined || sandboxName === undefined || path.length === 0) {
+      const [, meant = ''] = (request.url ?? '').split('/');
+      const addressed = handlers.get(meant);
+      if (addressed?.refusePath === undefined) throw noSuchEndpoint();
+      addressed.refusePath({ request, response });
+      return;
+    }
     if (handler.limitsBody !== true)
       arriveInTime(request, response, {
         clock,

@@ -12,16 +12,12 @@ import {
   type ModelCall,
   type Operation,
 } from '../../models/apis/model-api.ts';
-import { errorApiOf, operationOf } from '../../models/apis/operation.ts';
+import { errorApiOf, mayBeCounted, operationOf } from '../../models/apis/operation.ts';
 import { refusalOf, type RefusalKind } from '../../models/apis/refusals.ts';
 import { upstreamUrlOf } from '../../models/upstreams.ts';
 import { isModelAllowed } from '../../resources/agent-settings.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
-import {
-  noSuchEndpoint,
-  type CallbackHandler,
-  type CallbackRequest,
-} from '../callback-server/callback-server.ts';
+import type { CallbackHandler, CallbackRequest } from '../callback-server/callback-server.ts';
 import type { TransferLimits } from '../callback-server/transfer.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
@@ -51,6 +47,8 @@ const maxBodyBytes = 32 * 1024 * 1024;
 
 /** Bytes of a body that are read in less than 2 ms. */
 const bytesPerTurn = 256 * 1024;
+
+type Exchange = Pick<CallbackRequest, 'request' | 'response'>;
 
 /** Where a call of an agent goes. */
 interface Destination {
@@ -99,27 +97,41 @@ export class ModelsHandler implements CallbackHandler {
 
   async handle(call: CallbackRequest): Promise<void> {
     const [conversationId, ...path] = call.path;
-    if (conversationId === undefined || path.length === 0) throw noSuchEndpoint();
+    if (conversationId === undefined || path.length === 0) {
+      this.refusePath(call);
+      return;
+    }
     const rest = restOf(call.request.url ?? '', path.length);
-    const { metrics } = this.#options;
     try {
       await this.#answer(call, conversationId, rest);
     } catch (error) {
       const refused = refusedOf(error);
       if (refused === undefined || call.response.headersSent) throw error;
-      metrics.modelRefusals.inc({ reason: refused.kind });
-      const api = errorApiOf(rest);
-      const { status, body, headers } = refusalOf(api, refused.kind, refused.message);
-      const { retryAfterSeconds } = refused;
-      call.response.writeHead(status, {
-        'cache-control': 'no-store',
-        ...headers,
-        ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
-        // The rest of a refused body is not read.
-        ...(call.request.complete ? {} : { connection: 'close' }),
-      });
-      call.response.end(body);
+      this.#refuse(call, rest, refused);
     }
+  }
+
+  /** Answers in the API's own shape, because the clients of models read no other one. */
+  refusePath(call: Exchange): void {
+    const [path = ''] = (call.request.url ?? '').split('?');
+    const rest = path.split('/').slice(4).join('/');
+    const message =
+      'The relay for models serves no path with a segment that is empty, a dot or malformed, and none without the path of an API.';
+    this.#refuse(call, rest, new CallRefused('not-found', message));
+  }
+
+  #refuse({ request, response }: Exchange, rest: string, refused: CallRefused): void {
+    this.#options.metrics.modelRefusals.inc({ reason: refused.kind });
+    const { status, body, headers } = refusalOf(errorApiOf(rest), refused.kind, refused.message);
+    const { retryAfterSeconds } = refused;
+    response.writeHead(status, {
+      'cache-control': 'no-store',
+      ...headers,
+      ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+      // The rest of a refused body is not read.
+      ...(request.complete ? {} : { connection: 'close' }),
+    });
+    response.end(body);
   }
 
   async #answer(call: CallbackRequest, conversationId: string, rest: string): Promise<void> {
@@ -158,6 +170,11 @@ export class ModelsHandler implements CallbackHandler {
       throw new CallRefused(
         'not-found',
         `The relay for models serves no ${request.method ?? ''} ${rest}: it serves chat completions, responses, messages, generateContent and lists of models.`,
+      );
+    if (mayBeCounted(rest))
+      throw new CallRefused(
+        'not-found',
+        `The relay for models serves no ${request.method ?? ''} ${rest}: calls of models are counted, so they need the exact path of their API.`,
       );
     if (this.#options.accounts.isInMoney(conversation))
       throw new CallRefused(

@@ -45,6 +45,37 @@ export function operationOf(method: string, rest: string): Operation | undefined
   };
 }
 
+/** Matches the end of a normal path that some server reads as an operation that costs tokens. */
+const costly =
+  /(?:^|\/)(?:chat\/completions|responses|messages)$|:(?:generatecontent|streamgeneratecontent)$/;
+
+/**
+ * Whether some server may read an unknown path as an operation that the relay counts: in another
+ * spelling (encoded, in upper case, with slashes, dots or parameters to be left out), or below
+ * another prefix, as proxies for several providers have them. Such a path is never passed on.
+ */
+export const mayBeCounted = (rest: string): boolean => costly.test(normalOf(rest));
+
+/** Maximum times that servers and the proxies before them decode a path. */
+const maxDecodings = 4;
+
+/** The path as the most lenient server reads it, without dots. */
+function normalOf(rest: string): string {
+  let path = rest;
+  for (let count = 0; count < maxDecodings; count++)
+    path = path.replaceAll(/%([0-7][0-9a-f])/gi, (_all, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
+  const segments: string[] = [];
+  for (const segment of path.replace(/[?#].*$/s, '').split(/[/\\]/)) {
+    const [name = ''] = segment.split(';');
+    const letters = name.replaceAll(/[\0-\x20.\x7f]+/g, '').toLowerCase();
+    if (name === '..') segments.pop();
+    else if (letters !== '') segments.push(letters);
+  }
+  return segments.join('/');
+}
+
 /** The API in whose shape a client of `rest` expects errors, also where `rest` is unknown. */
 export function errorApiOf(rest: string): ModelApi {
   if (rest.startsWith('v1beta/') || rest.startsWith('v1alpha/')) return ModelApi.Gemini;

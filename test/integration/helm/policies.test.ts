@@ -7,7 +7,7 @@ import { RenderedChart } from '../../support/rendered-chart.ts';
 
 const served = ['admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy'];
 const kind = 'ValidatingAdmissionPolicy';
-const endings = ['-api-keys', '-handovers', '-owners', '-scale', '-templates'];
+const endings = ['-api-keys', '-handovers', '-owners', '-scale', '-templates', '-usage'];
 const namesOf = (chart: RenderedChart, of = kind): readonly string[] =>
   chart.all(of).map(({ metadata }: Body) => String(metadata.name));
 
@@ -35,9 +35,10 @@ describe("the chart's admission policies", () => {
   );
 
   it.each([
-    ['owners', ['-api-keys', '-templates']],
-    ['apiKeys', ['-handovers', '-owners', '-scale', '-templates']],
-    ['templates', ['-api-keys', '-handovers', '-owners', '-scale']],
+    ['owners', ['-api-keys', '-templates', '-usage']],
+    ['apiKeys', ['-handovers', '-owners', '-scale', '-templates', '-usage']],
+    ['templates', ['-api-keys', '-handovers', '-owners', '-scale', '-usage']],
+    ['usage', ['-api-keys', '-handovers', '-owners', '-scale', '-templates']],
   ])('come without those of %s when these are switched off', async (name, left) => {
     const chart = await RenderedChart.of(4, {
       values: { policies: { enabled: true, [name]: false } },
@@ -64,6 +65,24 @@ describe("the chart's admission policies", () => {
       values: { policies: { enabled: true }, operator: { allNamespaces: true } },
     });
     for (const { spec } of all.all(`${kind}Binding`)) expect(spec.matchResources).toBeUndefined();
+  });
+
+  it('let every account of the chart write UsageRecords that has a Role for it', async () => {
+    const chart = await RenderedChart.of(4, { values: { policies: { enabled: true } } });
+    const has = ({ rules }: Body, resource: RegExp, verb: RegExp): boolean =>
+      (rules as Body[]).some(
+        ({ resources, verbs }: Body) =>
+          (resources as string[]).some((each) => resource.test(each)) &&
+          (verbs as string[]).some((each) => verb.test(each)),
+      );
+    const rolesWith = (resource: RegExp, verb: RegExp) =>
+      chart
+        .all('Role')
+        .filter((role: Body) => has(role, resource, verb))
+        .map(({ metadata }: Body) => metadata.name as string);
+    const writers = rolesWith(/^usagerecords(\/|$)/, /^(create|update|patch|delete)$/);
+    expect(writers.length).toBeGreaterThan(1);
+    expect(rolesWith(/^usagerecords$/, /^charge$/)).toEqual(writers);
   });
 
   it('have names that no release of another namespace has', async () => {

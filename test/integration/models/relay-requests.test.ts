@@ -282,6 +282,73 @@ describe('bytes that are hardly HTTP', () => {
     expect(scene.provider.freeCalls).toEqual([]);
   });
 
+  it.each([
+    ...paths,
+    ...[
+      'v1//chat/completions',
+      'v1/chat/completions/',
+      'V1/Chat/Completions',
+      'v1/./chat/completions',
+    ],
+    ...[
+      'v1/chat%2fcompletions',
+      'v1/%2e/chat/completions',
+      'v1/chat/completions%20',
+      'v1/Responses',
+    ],
+    ...[
+      'openai/deployments/m/chat/completions',
+      'engines/m/chat/completions',
+      'v2/chat/completions',
+    ],
+    ...['openai/v1/responses', 'anthropic/v1/messages', 'v1/messages;x=y', 'v1/message%73'],
+    ...[
+      'v1/%2563hat/completions',
+      'v1/chat/completions.',
+      'v1/chat/completions%3fa',
+      'v1/x/%2e%2E/messages',
+    ],
+    ...['v1beta/Models/m:generateContent', 'gemini/v1beta/models/m:generateContent'],
+    ...['v1beta/models/m%3AstreamGenerateContent', 'v1beta/tunedModels/m:GenerateContent'],
+  ])('with the path %s are not passed on without being counted', async (path) => {
+    scene.budget(1_000_000, { currency: 'Tokens' });
+    scene.template({ models: { passThrough: true } });
+    const text = head(path, `Content-Length: ${body.length}\r\n`) + body;
+    const { answers } = await sendRaw(port(), text);
+    expect([400, 404]).toContain(answers[0]?.status);
+    expect(scene.provider.calls).toEqual([]);
+    expect(scene.provider.freeCalls).toEqual([]);
+  });
+
+  it.each([
+    ['chat', 'v1/%zz'],
+    ['chat', 'v1//chat/completions'],
+    ['chat', 'v1/chat/completions/'],
+    ['chat', 'v1/./chat/completions'],
+    ['chat', '..'],
+    ['chat', ''],
+    ['responses', 'v1/responses//x'],
+    ['messages', 'v1/messages/%zz'],
+    ['messages', 'v1/messages/%2fbatches'],
+    ['gemini', 'v1beta/models/%zz:generateContent'],
+    ['gemini', 'v1beta/models/a//b:generateContent'],
+  ] as const)('of %s are refused in the shape of their API with the path %j', async (api, path) => {
+    const text = head(path, `Content-Length: ${body.length}\r\n`) + body;
+    const { answers } = await sendRaw(port(), text);
+    const [{ status, headers, body: chunks } = { status: 0, headers: {}, body: '' }] = answers;
+    expect(status).toBe(404);
+    const answered = chunks.slice(chunks.indexOf('{'), chunks.lastIndexOf('}') + 1);
+    expect(
+      refusalIn(api, {
+        status,
+        headers,
+        text: answered,
+        bytes: Buffer.from(answered),
+        isWhole: true,
+      }),
+    ).toMatch(/^The relay for models serves no /);
+  });
+
   it.each(paths)('with the path %s never leave the path of the base URL', async (path) => {
     scene.quotas.delete('default', 'default');
     scene.template({ models: { passThrough: true } });

@@ -1,4 +1,4 @@
-import { errorApiOf, operationOf } from '../../../../src/models/apis/operation.ts';
+import { errorApiOf, mayBeCounted, operationOf } from '../../../../src/models/apis/operation.ts';
 
 const generate = (api: string, pathModel?: string, isStream?: boolean) => ({
   kind: 'generate',
@@ -65,6 +65,42 @@ describe('an operation of a model API', () => {
     ['GET', 'models/.hidden'],
   ])('%s %s is unknown', (method, rest) => {
     expect(operationOf(method, rest)).toBeUndefined();
+  });
+
+  it.each([
+    ...[
+      'V1/Chat/Completions',
+      'v1//chat/completions',
+      'v1/chat/completions/',
+      'chat%2fcompletions',
+    ],
+    ...[
+      'v1/./chat/completions',
+      'v1/x/../chat/completions',
+      'chat;a=b/completions;c',
+      '%2563hat/completions',
+    ],
+    ...['chat/completions%00', 'chat/completions%20', 'chat/completions.', 'chat%5ccompletions'],
+    ...['chat/completions%3fa', 'openai/deployments/m/chat/completions', 'openai/v1/Responses'],
+    ...[
+      'anthropic/v1/messages',
+      'v1beta/Models/m:generateContent',
+      'x/models/m%3AstreamGenerateContent',
+    ],
+    ...[
+      'v1/%25252e%25252e/messages',
+      'chat/completions%23x',
+      'chat/%2e./x/../completions/../../responses',
+    ],
+  ])('some server may read %s as one that is counted', (rest) => {
+    expect(mayBeCounted(rest)).toBe(true);
+  });
+
+  it.each([
+    ...['embeddings', 'files', 'v1/messages/batches', 'responses/compact', 'v1/images/generations'],
+    ...['models/a:embedContent', 'chat/completions/x', 'xresponses', 'audio/transcriptions', '%zz'],
+  ])('no server reads %s as one that is counted', (rest) => {
+    expect(mayBeCounted(rest)).toBe(false);
   });
 
   it.each([
