@@ -146,7 +146,10 @@ export const hasRefused = (
     (refusal) =>
       refusal?.record === record.name &&
       refusal.account === account &&
-      sumOf(storedAmount(refusal.limit, refusal.unit), storedAmount(refusal.raised, refusal.unit)) >= limit,
+      sumOf(
+        storedAmount(refusal.limit, refusal.unit),
+        storedAmount(refusal.raised, refusal.unit),
+      ) >= limit,
   );
 
 /** Share of a budget from which on a refused call shows that the budget is used up. */

@@ -34,7 +34,7 @@ stack.defer(() => relay.close());
 const { mallory, bob, bobElsewhere } = JSON.parse(await relay.line()) as {
   readonly mallory: readonly Access[];
   readonly bob: Access;
-  /** Of a conversation whose model is at a provider that nothing else calls. */
+  /** The model of this conversation is at a provider that nothing else calls. */
   readonly bobElsewhere: Access;
 };
 const direct: Access = { baseUrl: `${providerUrl}/v1`, token: 'none' };

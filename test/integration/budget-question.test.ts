@@ -191,8 +191,20 @@ it('lets only an administrator raise the budget beyond maxRaise, and says so', a
 });
 
 it.each([
-  { own: amount, ofOwner: 1, asks: /of this conversation is used up/, max: 2 * amount, raises: 0 },
-  { own: 1, ofOwner: amount, asks: /of quota default is used up/, max: 1, raises: 1 },
+  {
+    own: amount,
+    ofOwner: 1,
+    asks: /^Continue with \$\S+ more\? This conversation has spent /,
+    max: 2 * amount,
+    raises: 0,
+  },
+  {
+    own: 1,
+    ofOwner: amount,
+    asks: /^Continue with \$\S+ more\? Quota default has spent /,
+    max: 1,
+    raises: 1,
+  },
 ])(
   'ends with the smaller one of max_cost $own and a budget of $ofOwner, and raises that one alone',
   async ({ own, ofOwner, asks, max, raises }) => {
@@ -258,8 +270,8 @@ it('goes on by itself when the next period begins', async () => {
   const dave = await userOf('dave');
   const id = await stopped(dave, 'period', { second: finish });
   const { summary } = await askedOf(dave, id);
-  const [, reset = ''] = /The budget starts again at (\S+), and/.exec(summary) ?? [];
-  const leftMs = Date.parse(reset) - Date.now();
+  const [, day = '', time = ''] = /starts again at (\S+) (\S+) UTC\.$/.exec(summary) ?? [];
+  const leftMs = Date.parse(`${day}T${time}Z`) - Date.now();
   expect(leftMs).toBeGreaterThan(29 * 60_000);
   expect(leftMs).toBeLessThan(91 * 60_000);
   shiftClock(up, leftMs - 2_000);

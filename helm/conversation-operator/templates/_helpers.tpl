@@ -196,8 +196,12 @@ secret: { secretName: {{ include "co.masterKeySecret" . | quote }}, defaultMode:
 
 {{/* Maximum number of processes that serve the relay for models. */}}
 {{- define "co.relayReplicas" -}}
+{{- if include "co.hasRelay" . -}}
+{{- .Values.relay.replicas | int64 -}}
+{{- else -}}
 {{- with .Values.gateway -}}
 {{- ternary .autoscaling.maxReplicas .replicas .autoscaling.enabled | int64 -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

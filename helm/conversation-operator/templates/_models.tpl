@@ -6,6 +6,9 @@
 {{- with .Values.models.prices }}
 - { name: MODELS_PRICES, value: {{ toJson . | quote }} }
 {{- end }}
+{{- if .Values.models.limits }}
+- { name: MODELS_LIMITS, value: {{ include "co.modelsLimits" . | quote }} }
+{{- end }}
 {{- end -}}
 
 {{- /*

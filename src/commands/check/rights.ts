@@ -101,7 +101,7 @@ export const accountRules: Readonly<Record<Component, readonly Rule[]>> = {
     ours(['conversations'], ['get', 'list', 'watch']),
     ours(['sandboxes', 'sandboxtemplates', 'conversationquotas'], ['list', 'watch']),
     ours(['conversations/status'], ['patch']),
-    ours(['usagerecords'], ['get', 'create']),
+    ours(['usagerecords'], ['get', 'create', 'charge']),
     ours(['usagerecords/status'], ['update']),
     core(['events'], ['create', 'patch']),
   ],
