@@ -146,9 +146,9 @@ export class UpstreamKey {
       const sinceMs = clock.monotonic();
       const { reason } = this.#delayOf(call);
       const timers = new Set<Timer>();
-      let isOver = false;
+      const state = { isOver: false };
       const end = (): void => {
-        isOver = true;
+        state.isOver = true;
         for (const timer of timers) timer.cancel();
         signal.removeEventListener('abort', onAbort);
         if (timers.size > 0) onWaited?.(reason, clock.monotonic() - sinceMs);
@@ -171,7 +171,7 @@ export class UpstreamKey {
       };
       this.#queue.add(owner, waiter, ({ arrivedMs }) => arrivedMs > call.arrivedMs);
       this.#serve();
-      if (isOver) return;
+      if (state.isOver) return;
       signal.addEventListener('abort', onAbort, { once: true });
       timers.add(clock.after(maxWaitMs, () => leave(() => resolve(this.#tooLong(call)))));
       if (onWait !== undefined) this.#tell(waiter, timers);

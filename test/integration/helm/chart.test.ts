@@ -989,6 +989,16 @@ describe('the chart', () => {
     expect(readGatewayConfig(chart.environment('gateway')).MODELS_LIMITS).toEqual([]);
   });
 
+  it('gives each relay of its own its part of the limits of keys, and the gateway none', async () => {
+    const limits = [{ credential: 'team', calls: 20 }];
+    const values = { models: { limits }, relay: { replicas: 4 }, gateway: { replicas: 3 } };
+    const rendered = await RenderedChart.of(4, { values });
+    expect(readRelayConfig(rendered.environment('relay')).MODELS_LIMITS).toEqual([
+      { credential: 'team', calls: 5 },
+    ]);
+    expect(readGatewayConfig(rendered.environment('gateway')).MODELS_LIMITS).toEqual([]);
+  });
+
   describe('with an archive', () => {
     const render = (name: string): Promise<RenderedChart> => {
       const values = valueSets[name];

@@ -121,9 +121,11 @@ class Bench {
   /** Ends calls one by one until this one is under way; returns how many. */
   async endsUntil(call: Call): Promise<number> {
     let ends = 0;
-    for (await this.clock.settle(); call.waits; await this.clock.settle()) {
+    await this.clock.settle();
+    while (call.waits) {
       this.underWay.at(0)?.end();
       ends += 1;
+      await this.clock.settle();
     }
     return ends;
   }
