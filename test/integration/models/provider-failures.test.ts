@@ -14,7 +14,8 @@ beforeEach(async () => {
 });
 afterEach(() => scene[Symbol.asyncDispose]());
 
-const json = { 'content-type': 'application/json' };
+/** A refusal that the relay passes on at once: it would wait with others, and ask again. */
+const json = { 'content-type': 'application/json', 'x-should-retry': 'false' };
 const ask = (behaviour: Behaviour, isStream = false) => {
   scene.provider.behave = () => ({ inputTokens: 0, ...behaviour });
   return askModel(alice, 'chat', { isStream, fields: maxOf('chat', 50) });
