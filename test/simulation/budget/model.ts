@@ -35,6 +35,8 @@ interface SetBudget {
   highest: number;
   /** The limit that some replicas still see. */
   earlier: number;
+  /** Limits before these, and when the last call could begin with each. */
+  readonly past: { readonly limit: number; readonly untilMs: number }[];
 }
 
 interface Replica {
@@ -188,6 +190,7 @@ class Model {
       limit,
       highest: limit,
       earlier: limit,
+      past: [],
     };
   }
 
@@ -291,7 +294,10 @@ class Model {
     const account = this.#records.accounts(record).find((one) => one.key === key);
     const isStill = this.#clock.monotonic() - this.#records.changedMs(record) > 3_000;
     if (reason !== 'exhausted' || !isStill || account === undefined || set === undefined) return;
-    const left = availableOf(account, Math.min(set.limit, set.earlier, limit));
+    // An account has one limit, which is that of the call that has begun last.
+    const past = set.past.filter(({ untilMs }) => this.#clock.monotonic() - untilMs < maxReserveMs);
+    const limits = [set.limit, set.earlier, limit, ...past.map((known) => known.limit)];
+    const left = availableOf(account, Math.min(...limits));
     if (left >= (unit === 'USD' ? least.nanos : least.tokens))
       this.#break('no call is refused for which enough is left', `${record.name}: ${left}`);
   }
@@ -445,6 +451,7 @@ class Model {
   #changeLimit(): void {
     const budget = this.#random.pick(this.#budgets);
     if (budget === undefined) return;
+    budget.past.push({ limit: budget.earlier, untilMs: this.#clock.monotonic() });
     budget.earlier = budget.limit;
     budget.limit = Math.ceil(budget.limit * this.#random.between(0.3, 1.6));
     budget.highest = Math.max(budget.highest, budget.limit);
