@@ -13,6 +13,10 @@ export interface Period {
   readonly endMs: number;
 }
 
+/** A time for people, to the minute: `2026-03-01 23:00 UTC`. */
+export const shownMinute = (ms: number): string =>
+  `${new Date(ms).toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length).replace('T', ' ')} UTC`;
+
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** More than any zone has differed from UTC, for the search of a midnight. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { KeyLimits } from '../models/key-limits.ts';
 import { credentialName } from '../resources/agent-settings.ts';
 import {
+  maxContextWindow,
   maxModelPrice,
   modelPatternShape,
   modelPrices,
@@ -65,10 +66,16 @@ const prices: ListSetting<ModelPrice> = {
   ),
   form: 'must be a JSON or YAML list of prices, for example [{"model":"gpt-5*","inputPerMillion":1.25,"outputPerMillion":10}]',
   entry: 'a price',
-  allowed: (field) =>
-    field === 'model'
-      ? 'must be the name of a model, in which * matches any characters'
-      : `must be a number of USD from 0 to ${maxModelPrice}`,
+  allowed: (field) => {
+    switch (field) {
+      case 'model':
+        return 'must be the name of a model, in which * matches any characters';
+      case 'contextWindow':
+        return `must be a whole number from 1 to ${maxContextWindow}`;
+      default:
+        return `must be a number of USD from 0 to ${maxModelPrice}`;
+    }
+  },
 };
 
 /** Maximum calls at once, and maximum tokens a minute, that a limit may name. */

@@ -4,6 +4,9 @@ import { described, listMap, optional, validations } from './schema.ts';
 /** Maximum price in USD of a million tokens, so that sums stay exact. */
 export const maxModelPrice = 1_000_000;
 
+/** Maximum input tokens that a price may name. */
+export const maxContextWindow = 100_000_000;
+
 const price = () => z.number().min(0).max(maxModelPrice);
 
 /** Shape of a pattern of model names. */
@@ -32,7 +35,7 @@ const modelPriceFields = z.object({
     'Price of a million input tokens in USD that the provider writes to its cache. Absent: inputPerMillion.',
   ),
   contextWindow: optional(
-    z.int().min(1).max(100_000_000),
+    z.int().min(1).max(maxContextWindow),
     'Maximum input tokens of the model, which bound a call that refers to content outside of its body. Absent: what the list of the gateway says.',
   ),
 });

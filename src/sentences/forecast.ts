@@ -56,7 +56,7 @@ export function forecastOf(quota: QuotaRecord, titleOf: TitleOf, now: number): s
     case 'waits':
       return waiting === 0
         ? next.reason
-        : `Waits: ${waiting} ${waiting === 1 ? 'is' : 'are'} ahead of you.`;
+        : `${next.reason} ${waiting} ${waiting === 1 ? 'is' : 'are'} ahead of you.`;
     case 'rejected':
       return next.reason;
   }

@@ -184,9 +184,11 @@ function pauseOf({ conversation, sandbox }: Facts): string {
   return reason === budgetExhausted ? 'Paused: its budget is used up' : `Paused: ${reason}`;
 }
 
-/** How to continue a conversation whose budget is used up, unless a question offers that. */
+/** How to continue a conversation whose budget is used up, unless a question or the detail does. */
 const budgetRemedy = ({ conversation }: Facts): string | undefined =>
-  conversation?.sandbox_status_reason === budgetExhausted && conversation.pending_approval === null
+  conversation?.sandbox_status_reason === budgetExhausted &&
+  conversation.pending_approval === null &&
+  conversation.execution_status_detail === null
     ? 'An admin can raise the budget; one of a day, week or month also starts again by itself'
     : undefined;
 

@@ -472,7 +472,7 @@ describe('the usage of a conversation', () => {
 it('a start that waits for a budget says until when, and is among those that wait', async () => {
   const { page } = window;
   const detail =
-    'Waiting for the budget, which begins anew at 2026-12-01T00:00:00Z: the $50 a month of the quota default are used up. An administrator can raise it.';
+    'Waiting for the budget, which starts again at 2026-12-01 00:00 UTC: the $50 a month of the quota default are used up. An administrator can raise it.';
   service.snapshots = [
     {
       conversations: [

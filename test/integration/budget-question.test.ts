@@ -149,7 +149,7 @@ it('stays paused after a rejection, and asks again when a message needs the budg
   expect(record).toMatchObject({
     sandbox_status: 'PAUSED',
     execution_status_detail: expect.stringMatching(
-      /^The budget for models is used up, and the answer was to stop here\. A message continues/,
+      /^The answer was to stop here\. A message continues/,
     ) as string,
   });
   expect((await answer(alice, id, question.id, 'approve')).status).toBe(409);
@@ -251,7 +251,7 @@ it('lets a start wait without a sandbox under the policy Queue, and go on by its
   const { id } = await up.start(`Work. ${marker('waits')}`);
   await eventually('the wait', async () => {
     const shown = await get('conversations', '-o', 'json');
-    return shown.includes('Waiting for the budget, which begins anew at ');
+    return shown.includes('Waiting for the budget, which starts again at ');
   });
   expect(await get('conversations', '-o', 'wide')).toMatch(/WaitingForBudget/);
   expect(await get('sandboxes', '-o', 'name')).toBe(before);

@@ -209,7 +209,12 @@ secret: { secretName: {{ include "co.masterKeySecret" . | quote }}, defaultMode:
 {{- define "co.modelsLimits" -}}
 {{- $replicas := max 1 (include "co.relayReplicas" . | int64) -}}
 {{- $entries := list -}}
+{{- $credentials := dict -}}
 {{- range .Values.models.limits -}}
+{{- if hasKey $credentials .credential -}}
+{{- fail (printf "models.limits has two entries for the credential %s" .credential) -}}
+{{- end -}}
+{{- $_ := set $credentials .credential true -}}
 {{- $entry := dict "credential" .credential -}}
 {{- range $name, $limit := pick . "calls" "tokensPerMinute" -}}
 {{- $_ := set $entry $name (max 1 (div ($limit | int64) $replicas)) -}}

@@ -1,7 +1,7 @@
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { spentOf } from '../../budget/account.ts';
-import { formatAmount, sumOf } from '../../budget/money.ts';
+import { shownAmount, sumOf } from '../../budget/money.ts';
 import type { RecordKey } from '../../budget/record-store.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
@@ -82,15 +82,13 @@ export class BudgetWarnings implements AccountWarnings {
     limit: number,
   ): void {
     const { events, metrics } = this.#options;
-    const amount = formatAmount(limit, unit);
-    const shown = unit === 'USD' ? `$${amount}` : `${amount} tokens`;
     const whose = quota === undefined ? 'this conversation' : `quota ${quota}`;
     metrics.budgetWarnings.inc({ percent: String(percent) as `${WarningPercent}` });
     events.record(conversation, {
       type: 'Warning',
       reason: 'BudgetNearlyExhausted',
       name: `budget-${uuidOf(`${keyOf(record, account)}/${percent}/${limit}`)}`,
-      message: `${percent} % of the budget of ${shown} of ${whose} are spent.`,
+      message: `${percent} % of the budget of ${shownAmount(limit, unit)} of ${whose} are spent.`,
     });
   }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Amount, BudgetLedger, Exhausted, Reservation } from '../../budget/ledger.ts';
 import type { RecordKey } from '../../budget/record-store.ts';
 import { shownAmount, shownSpent } from '../../budget/money.ts';
+import { shownMinute } from '../../budget/period.ts';
 import { maxTokensOfImage, type ModelCall } from '../../models/apis/model-api.ts';
 import type { ModelPrice } from '../../models/model-price.ts';
 import type { PriceBook } from '../../models/prices.ts';
@@ -265,7 +266,7 @@ function refusedBy({
       { retryAfterSeconds: 10 },
     );
   const end = Number.isFinite(budget.endsAtMs)
-    ? ` It begins anew at ${new Date(budget.endsAtMs).toISOString()}.`
+    ? ` It starts again at ${shownMinute(budget.endsAtMs)}.`
     : '';
   return new CallRefused(
     'budget',

@@ -117,8 +117,8 @@ export interface QuotaSources {
   readonly shared: SharedLimit | undefined;
   /** The full quota because of which the gateway would reject a start. */
   readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
-  /** The exhausted budget for which a start would wait. */
-  readonly heldBy: { readonly quotaName: string; readonly reason: string } | undefined;
+  /** The outcome of a start whose budget is exhausted. */
+  readonly withoutBudget: NextStart | undefined;
   readonly conversationIdsIn: (sandboxName: string) => readonly string[];
   readonly stored: Totals;
   readonly caps: readonly CapUse[];
@@ -174,9 +174,9 @@ function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
 }
 
 function nextStart(sources: QuotaSources): NextStart {
-  const { own, starts, shared, refused, heldBy, now } = sources;
+  const { own, starts, shared, refused, withoutBudget, now } = sources;
   if (refused !== undefined) return rejected(refused.rule, `, and ${refused.current} are`);
-  if (heldBy !== undefined) return { outcome: 'waits', rule: heldBy, reason: heldBy.reason };
+  if (withoutBudget !== undefined) return withoutBudget;
   const forecast = forecastUnder(own, now, { starts });
   switch (forecast.outcome) {
     case 'admitted': {

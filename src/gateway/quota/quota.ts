@@ -1,7 +1,7 @@
 import { type Route, endpoints } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { quotaSchema, presentQuota, type QuotaSources, type SharedLimit } from './quota-record.ts';
-import { budgetWaitOf, usageRoutes, type UsageReads } from './usage.ts';
+import { startWithoutBudget, usageRoutes, type UsageReads } from './usage.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../quota/rules.ts';
@@ -102,7 +102,7 @@ export function quotaRecord({ lookup, clock, caps }: QuotaReads, owner: string) 
     starts: startsWithoutSandbox(holdings),
     shared: rules.namespace && sharedLimit(lookup, rules.namespace),
     refused: refusalOf(lookup, owner),
-    heldBy: budgetWaitOf(lookup, owner, clock.now()),
+    withoutBudget: startWithoutBudget(lookup, owner, clock.now()),
     stored: caps.stored(owner),
     caps: caps.of(owner),
     conversationIdsIn: (name) => (inside.get(name) ?? []).map(conversationIdOf),

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
+import { shownAmount, shownSpent } from '../../budget/money.ts';
+import { shownMinute } from '../../budget/period.ts';
 import { groupUsage, toCsv, usageGroups, type UsageItem } from '../../models/usage-groups.ts';
 import {
   hasRefused,
@@ -131,32 +133,44 @@ function exhaustedBudget(
   return all.find((budget) => isExhausted(budget.use, hasRefused(budget, budget.use, refusals)));
 }
 
+const whose = ({ quota }: BudgetAccount): string =>
+  quota.scope === 'Owner' ? 'your' : 'the common';
+
+const remedyOf = ({ endsAtMs }: BudgetAccount): string =>
+  `It starts again at ${shownMinute(endsAtMs)}; an admin can raise it.`;
+
 /** Throws 429 if a budget with the policy Reject is exhausted in the cache. */
 export function refuseExhaustedBudget(lookup: ResourceLookup, owner: string, nowMs: number): void {
   const exhausted = exhaustedBudget(lookup, owner, { nowMs, policy: 'Reject' });
   if (exhausted === undefined) return;
-  const { quota, unit, endsAtMs, use } = exhausted;
+  const { quota, unit, use } = exhausted;
   const [limit, current] = [numberOf(use.limit, unit), numberOf(use.spent, unit)];
-  const whose = quota.scope === 'Owner' ? 'your' : 'the common';
   throw new ProblemError(
     'budget-exhausted',
-    `Of ${whose} budget for models of ${limit} ${unit} a ${quota.period.toLowerCase()}, ${current} are spent. It starts again at ${wireTime(endsAtMs)}; an admin can raise it.`,
+    `Of ${whose(exhausted)} budget for models of ${shownAmount(use.limit, unit)} a ${quota.period.toLowerCase()}, ${shownSpent(use.spent, unit)} are spent. ${remedyOf(exhausted)}`,
     { usage: { limit, current } },
   );
 }
 
-/** The budget with the policy Queue for which a start would wait, and why, according to the caches. */
-export function budgetWaitOf(
+/** The outcome of one more start whose budget is exhausted, and why, according to the caches. */
+export function startWithoutBudget(
   lookup: ResourceLookup,
   owner: string,
   nowMs: number,
-): { readonly quotaName: string; readonly reason: string } | undefined {
-  const exhausted = exhaustedBudget(lookup, owner, { nowMs, policy: 'Queue' });
+):
+  | {
+      readonly outcome: 'rejected' | 'waits';
+      readonly rule: Pick<QuotaBudget, 'quotaName'>;
+      readonly reason: string;
+    }
+  | undefined {
+  const refusing = exhaustedBudget(lookup, owner, { nowMs, policy: 'Reject' });
+  const exhausted = refusing ?? exhaustedBudget(lookup, owner, { nowMs, policy: 'Queue' });
   if (exhausted === undefined) return undefined;
-  const { quota, endsAtMs } = exhausted;
-  const whose = quota.scope === 'Owner' ? 'your' : 'the common';
-  const reason = `The start would wait: ${whose} budget for models is used up. It starts again at ${wireTime(endsAtMs)}; an admin can raise it.`;
-  return { quotaName: quota.quotaName, reason };
+  const [outcome, what] =
+    refusing === undefined ? (['waits', 'wait'] as const) : (['rejected', 'be refused'] as const);
+  const reason = `The start would ${what}: ${whose(exhausted)} budget for models is used up. ${remedyOf(exhausted)}`;
+  return { outcome, rule: exhausted.quota, reason };
 }
 
 const invalid = (field: 'from' | 'to', message: string): ProblemError =>

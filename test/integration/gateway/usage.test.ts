@@ -213,7 +213,25 @@ describe('a start of an owner whose budget is exhausted', () => {
     await addRecord(subject, { accounts: [accountOf('default', { spent: '10' })] });
     expect(await start()).toMatchObject({
       status: 429,
-      json: { code: 'budget-exhausted', limit: 10, current: 10 },
+      json: {
+        code: 'budget-exhausted',
+        limit: 10,
+        current: 10,
+        detail: expect.stringMatching(
+          /^Of your budget for models of \$10 a month, \$10 are spent\. It starts again at \d{4}-\d\d-01 00:00 UTC; an admin can raise it\.$/,
+        ) as string,
+      },
+    });
+    expect(await gateway.get('/api/v1/quota', { key: gateway.alice })).toMatchObject({
+      json: {
+        next_start: {
+          outcome: 'rejected',
+          quota: 'default',
+          reason: expect.stringMatching(
+            /^The start would be refused: your budget for models is used up\. It starts again at /,
+          ) as string,
+        },
+      },
     });
     expect(await start(hello, gateway.bob)).toMatchObject({ status: 200 });
     const { metadata } = newUsageRecord(namespace, subject);

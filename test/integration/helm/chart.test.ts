@@ -164,6 +164,11 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       'relay.serviceAccount.name is needed',
     ],
     [
+      'two limits of one key',
+      { models: { limits: [1, 2].map((calls) => ({ credential: 'team', calls })) } },
+      'models.limits has two entries for the credential team',
+    ],
+    [
       'shards of one namespace',
       { operator: { shards: 2 } },
       'operator.shards must be 1 unless operator.allNamespaces is true',
@@ -965,7 +970,17 @@ describe('the chart', () => {
   );
 
   it('gives the gateway the prices of models', async () => {
-    const prices = [{ model: 'gpt-5*', inputPerMillion: 1.25, outputPerMillion: 10 }];
+    const prices = [
+      { model: 'gpt-5*', inputPerMillion: 1.25, outputPerMillion: 10 },
+      {
+        model: 'llama-*',
+        inputPerMillion: 0.2,
+        outputPerMillion: 0.6,
+        cachedInputPerMillion: 0.02,
+        cacheWritePerMillion: 0.2,
+        contextWindow: 1_048_576,
+      },
+    ];
     const rendered = await RenderedChart.of(4, { values: { models: { prices } } });
     expect(readGatewayConfig(rendered.environment('gateway')).MODELS_PRICES).toEqual(prices);
     expect(readGatewayConfig(chart.environment('gateway')).MODELS_PRICES).toEqual([]);

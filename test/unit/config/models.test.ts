@@ -13,8 +13,10 @@ describe('the prices of models', () => {
     ['comments alone', '# none', []],
     [
       'all fields',
-      JSON.stringify([{ ...price, cachedInputPerMillion: 0, cacheWritePerMillion: 2 }]),
-      [{ ...price, cachedInputPerMillion: 0, cacheWritePerMillion: 2 }],
+      JSON.stringify([
+        { ...price, cachedInputPerMillion: 0, cacheWritePerMillion: 2, contextWindow: 131_072 },
+      ]),
+      [{ ...price, cachedInputPerMillion: 0, cacheWritePerMillion: 2, contextWindow: 131_072 }],
     ],
   ])('are read from %s', (_name, text, expected) => {
     expect(pricesIn(text)).toEqual(expected);
@@ -44,6 +46,11 @@ describe('the prices of models', () => {
       'no number',
       JSON.stringify([{ ...price, cachedInputPerMillion: '1' }]),
       `entry 1: cachedInputPerMillion: ${number}`,
+    ],
+    [
+      'no context window',
+      JSON.stringify([{ ...price, contextWindow: 0 }]),
+      'entry 1: contextWindow: must be a whole number from 1 to 100000000',
     ],
     [
       'a misspelt field',

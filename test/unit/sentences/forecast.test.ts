@@ -28,7 +28,11 @@ it.each([
     next({ pauses: [{ sandbox_id: 'sbx-9', conversation_ids: [] }] }),
     'Pauses sandbox sbx-9.',
   ],
-  ['a wait', next({ outcome: 'waits' }), 'Waits: 1 is ahead of you.'],
+  [
+    'a wait with its cause',
+    next({ outcome: 'waits', reason: 'The start would wait: at most 4.' }),
+    'The start would wait: at most 4. 1 is ahead of you.',
+  ],
   ['a refusal', next({ outcome: 'rejected', reason: 'At most 4.' }), 'At most 4.'],
 ])('states %s', (_outcome, quota, sentence) => {
   expect(forecastOf(quota, titleOf, now)).toBe(sentence);

@@ -157,6 +157,13 @@ const cases: readonly (readonly [string, Facts, string])[] = [
     'Paused: its budget is used up. An admin can raise the budget; one of a day, week or month also starts again by itself.',
   ],
   [
+    'what continues a run whose budget nobody has raised',
+    withSandbox('PAUSED', 'budget-exhausted', 'Paused: the budget is used up.', {
+      execution_status_detail: 'The answer was to stop here. A message continues the run.',
+    }),
+    'Paused: the budget is used up. The answer was to stop here. A message continues the run.',
+  ],
+  [
     'the question about a budget that is used up instead, which says why it is paused',
     withSandbox('PAUSED', 'budget-exhausted', 'Paused: the budget is used up.', {
       pending_approval: question && {

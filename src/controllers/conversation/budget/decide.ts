@@ -9,7 +9,7 @@ import {
   storedAmount,
   sumOf,
 } from '../../../budget/money.ts';
-import type { Periods } from '../../../budget/period.ts';
+import { shownMinute, type Periods } from '../../../budget/period.ts';
 import { accountOf, budgetsOf, quotaBudgets, type QuotaBudget } from '../../../quota/budgets.ts';
 import { isBudgetQuestion, withClosed, type Approval } from '../../../resources/approval.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
@@ -120,7 +120,7 @@ export function questionOf(
     ...(resetTime === undefined
       ? []
       : [
-          `Without it, the run continues by itself when the budget starts again at ${resetTime.slice(0, 16).replace('T', ' ')} UTC.`,
+          `Without it, the run continues by itself when the budget starts again at ${shownMinute(Date.parse(resetTime))}.`,
         ]),
   ].join(' ');
   return {
@@ -232,7 +232,7 @@ export function withBudgetRejected(status: ConversationStatus, now: string): Con
     ...stopped,
     executionStatus: 'paused',
     executionDetail:
-      'The budget for models is used up, and the answer was to stop here. A message continues the run as far as the budget allows.',
+      'The answer was to stop here. A message continues the run as far as the budget allows.',
     interruption: nextInterruption(status.interruption, Interruption.user, now),
   };
 }

@@ -1,5 +1,5 @@
 import { shownAmount } from '../../../budget/money.ts';
-import { Periods } from '../../../budget/period.ts';
+import { Periods, shownMinute } from '../../../budget/period.ts';
 import {
   accountOf,
   budgetsOf,
@@ -73,6 +73,5 @@ export class StartHolds {
 function messageOf({ quota, unit, endsAtMs }: BudgetAccount, { limit }: BudgetUse): string {
   const { quotaName, scope, period } = quota;
   const whose = scope === 'Owner' ? '' : 'common ';
-  const begin = new Date(endsAtMs).toISOString().replace('.000Z', 'Z');
-  return `Waiting for the budget, which begins anew at ${begin}: the ${whose}${shownAmount(limit, unit)} a ${period.toLowerCase()} of the quota ${quotaName} are used up. An administrator can raise it.`;
+  return `Waiting for the budget, which starts again at ${shownMinute(endsAtMs)}: the ${whose}${shownAmount(limit, unit)} a ${period.toLowerCase()} of the quota ${quotaName} are used up. An administrator can raise it.`;
 }

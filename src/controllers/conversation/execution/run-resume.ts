@@ -187,8 +187,11 @@ export function eventOfRun(
       message: `The interrupted run (${is.reason}) has resumed.`,
     };
   }
-  if (was !== undefined && was.lastResumeTime === undefined && was.reason === is.reason)
-    return undefined;
+  if (was !== undefined && was.lastResumeTime === undefined) {
+    if (was.reason === is.reason) return undefined;
+    // The person has answered the question about the budget, whose own Event says so.
+    if (was.reason === Interruption.budget && is.reason === Interruption.user) return undefined;
+  }
   return {
     type:
       is.reason === Interruption.loss || is.reason === Interruption.disruption

@@ -45,10 +45,10 @@ it('warns once at each part, and again after a raise', () => {
   expect(texts()).toEqual([
     'BudgetNearlyExhausted: 90 % of the budget of $1 of quota default are spent.',
   ]);
-  observe(1e9, 1e9);
-  observe(1.7e9, 1e9);
+  observe(1e9, 5e8);
+  observe(1.3e9, 5e8);
   expect(texts()).toEqual([
-    'BudgetNearlyExhausted: 80 % of the budget of $2 of quota default are spent.',
+    'BudgetNearlyExhausted: 80 % of the budget of $1.50 of quota default are spent.',
   ]);
 });
 

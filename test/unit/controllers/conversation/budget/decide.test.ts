@@ -297,7 +297,7 @@ describe('the status of a conversation', () => {
     const status = withBudgetRejected(withAnswer(false), later(5));
     expect(status).toMatchObject({
       executionStatus: 'paused',
-      executionDetail: expect.stringContaining('the answer was to stop here') as string,
+      executionDetail: expect.stringContaining('The answer was to stop here') as string,
       interruption: { reason: 'User' },
       closedApprovals: [{ id: question.id, outcome: 'Rejected', option: 'stop' }],
     });

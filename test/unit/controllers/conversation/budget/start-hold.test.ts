@@ -113,7 +113,7 @@ describe('the start of an owner who has used up a budget with the policy Queue',
       deadline: undefined,
       sandboxes: [],
       message:
-        'Waiting for the budget, which begins anew at 2026-04-01T00:00:00Z: the $1 a month of the quota default are used up. An administrator can raise it.',
+        'Waiting for the budget, which starts again at 2026-04-01 00:00 UTC: the $1 a month of the quota default are used up. An administrator can raise it.',
     });
     expect(world.scene.events.map(({ reason }) => reason)).toContain('WaitingForBudget');
   });

@@ -318,6 +318,12 @@ describe('the Event of a run', () => {
     ],
     ['nothing while it waits', loss(), loss({ resumeAttempts: 1 }), undefined],
     [
+      'nothing for a budget that its owner does not raise',
+      { reason: 'BudgetExhausted', time: noon },
+      { reason: 'User', time: noon },
+      undefined,
+    ],
+    [
       'that it resumes',
       loss({ resumeAttempts: 1 }),
       loss({ lastResumeTime: noon }),
