@@ -6,6 +6,7 @@ import { openShiftDns, usualDns } from './support/cluster-dns.ts';
 import {
   closedConnections,
   connections,
+  gatewayConnections,
   openConnections,
   proxiedConnections,
 } from './support/connections.ts';
@@ -13,13 +14,14 @@ import {
   chosenUserValues,
   closedValues,
   distributeAuthority,
+  gatewayValues,
   install,
   namespace,
   proxiedValues,
   sandboxes,
 } from './support/installation.ts';
 import { enforcePolicies } from './support/policy-engine.ts';
-import { describeWorld, itPermits } from './support/world.ts';
+import { describeWorld, itPermits, itRelays } from './support/world.ts';
 
 describe('conversation-operator check --pre', () => {
   let end: () => Promise<void>;
@@ -48,9 +50,9 @@ describe('conversation-operator check --pre', () => {
 });
 
 describeWorld(
-  'a cluster with IPv4 and the usual DNS',
-  { dns: usualDns, rangesMatchCluster: true },
-  connections,
+  'a cluster with IPv4 and the usual DNS, where the gateway serves the relay',
+  { dns: usualDns, rangesMatchCluster: true, values: gatewayValues },
+  gatewayConnections,
   (scene) => {
     it('prints the finding of a failed helm test, and leaves nothing of the test behind', async () => {
       await kubectl(`-n ${sandboxes} create quota none --hard pods=0`);
@@ -64,9 +66,10 @@ describeWorld(
           await kubectl(`-n ${where} get ${kinds} -l app.kubernetes.io/component=check -o name`),
         ).toBe('');
     });
-    describe('without the internet, and with extraEgress', () => {
+    describe('without the internet, and with extraEgress and a relay of its own', () => {
       beforeAll(() => install({ networkPolicies: closedValues }));
       itPermits(closedConnections, scene);
+      itRelays(scene);
     });
     // Every server that is refused above does listen.
     describe('without policies', () => {

@@ -53,8 +53,8 @@ api.openai.com:443 vllm.models.svc:8000. Templates of other origin: extraEgress 
 # The Service of a model, whose pods may have another port.
 - to:
     - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ index (splitList "." $host) 1 | quote }} } }
-{{- else if regexMatch "^[0-9]+(\\.[0-9]+){3}$" $host }}
-- to: [{ ipBlock: { cidr: {{ $host }}/32 } }]
+{{- else if or (regexMatch "^[0-9]+(\\.[0-9]+){3}$" $host) (hasPrefix "[" $host) }}
+- to: [{ ipBlock: { cidr: '{{ $host | trimPrefix "[" | trimSuffix "]" }}/{{ ternary "128" "32" (hasPrefix "[" $host) }}' } }]
   ports: [{ port: {{ regexFind "[0-9]+$" . }}, protocol: TCP }]
 {{- end }}
 {{- end }}

@@ -153,7 +153,10 @@ describe('the models of templates', () => {
     async (more) => {
       const values = {
         defaultTemplate: { agent: { baseUrl: 'http://vllm.models.svc:8000/v1' } },
-        agents: { codex: { ...codex, agent: { baseUrl: 'http://10.9.8.7:8001/v1' } } },
+        agents: {
+          codex: { ...codex, agent: { baseUrl: 'http://10.9.8.7:8001/v1' } },
+          qwen: { ...codex, agent: { baseUrl: 'http://[fd00::7]:8002/v1' } },
+        },
         networkPolicies: { apiServer, ...more },
       };
       const chart = await RenderedChart.of(4, { values });
@@ -161,6 +164,8 @@ describe('the models of templates', () => {
       const gateway = networkPolicySchema.parse(rendered);
       expect(openPorts(gateway, '10.9.8.7')).toEqual([8001]);
       expect(openPorts(gateway, '10.9.8.8')).toEqual([]);
+      expect(openPorts(gateway, 'fd00::7')).toEqual([8002]);
+      expect(openPorts(gateway, 'fd00::8')).toEqual([]);
       expect(rendered.spec.egress).toContainEqual({
         to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'models' } } }],
       });

@@ -1,5 +1,5 @@
 /** The pod that opens a connection: of the release, of an agent, or of another namespace. */
-export const sources = ['sandbox', 'operator', 'gateway', 'stranger'] as const;
+export const sources = ['sandbox', 'operator', 'gateway', 'relay', 'stranger'] as const;
 export type Source = (typeof sources)[number];
 
 /** Targets of connections. A name is resolved, and nothing more. */
@@ -22,6 +22,10 @@ export const targets = [
   'the metrics of the gateway',
   'the metrics of the operator',
   'the notifications of the operator',
+  'the relay by its name',
+  'the relay by its pod',
+  'the metrics of the relay',
+  'the model by its name',
   'a pod of another namespace',
 ] as const;
 export type Target = (typeof targets)[number];
@@ -32,9 +36,9 @@ export interface Connection {
   readonly isPermitted: boolean;
 }
 
-type Table = Readonly<Record<Source, Partial<Record<Target, 'yes' | 'no'>>>>;
+type Table = Readonly<Partial<Record<Source, Partial<Record<Target, 'yes' | 'no'>>>>>;
 
-/** Connections under the chart's default policies. */
+/** Connections under the chart's default policies, with a relay of its own. */
 const byDefault: Table = {
   sandbox: {
     'a name': 'yes',
@@ -54,6 +58,8 @@ const byDefault: Table = {
     'the metrics of the gateway': 'no',
     'the metrics of the operator': 'no',
     'the notifications of the operator': 'no',
+    'the relay by its name': 'yes',
+    'the metrics of the relay': 'no',
     'a pod of another namespace': 'no',
   },
   operator: {
@@ -70,6 +76,9 @@ const byDefault: Table = {
     'the REST service by its pod': 'no',
     'the callback server by its pod': 'no',
     'the metrics of the gateway': 'no',
+    'the relay by its pod': 'no',
+    'the metrics of the relay': 'no',
+    'the model by its name': 'no',
     'a pod of another namespace': 'no',
   },
   gateway: {
@@ -84,6 +93,28 @@ const byDefault: Table = {
     'the agent of a sandbox': 'yes',
     'the metrics of the operator': 'no',
     'the notifications of the operator': 'yes',
+    'the relay by its pod': 'no',
+    'the metrics of the relay': 'no',
+    'the model by its name': 'no',
+    'a pod of another namespace': 'no',
+  },
+  relay: {
+    'a name': 'yes',
+    'the API server by its Service': 'yes',
+    'the API server by the address of the node': 'yes',
+    'the kubelet': 'no',
+    'the metadata service of the cloud': 'no',
+    'the git host by its name': 'no',
+    'the git host at another port': 'no',
+    'the proxy': 'no',
+    'a host of a private network': 'no',
+    'the agent of a sandbox': 'no',
+    'the REST service by its pod': 'no',
+    'the callback server by its pod': 'no',
+    'the metrics of the gateway': 'no',
+    'the metrics of the operator': 'no',
+    'the notifications of the operator': 'no',
+    'the model by its name': 'yes',
     'a pod of another namespace': 'no',
   },
   stranger: {
@@ -94,6 +125,9 @@ const byDefault: Table = {
     'the metrics of the gateway': 'yes',
     'the metrics of the operator': 'yes',
     'the notifications of the operator': 'no',
+    'the relay by its name': 'no',
+    'the relay by its pod': 'no',
+    'the metrics of the relay': 'yes',
   },
 };
 
@@ -107,7 +141,7 @@ const whenClosed: Table = {
   },
   operator: { 'a pod of another namespace': 'yes' },
   gateway: { 'the git host by its name': 'no', 'a pod of another namespace': 'yes' },
-  stranger: {},
+  relay: { 'the model by its name': 'no', 'a pod of another namespace': 'yes' },
 };
 
 /** Differences with a proxy, and with nothing else outside. */
@@ -119,26 +153,37 @@ const whenProxied: Table = {
   },
   operator: { 'the proxy': 'yes' },
   gateway: { 'the git host by its name': 'no', 'the proxy': 'yes' },
-  stranger: {},
+  relay: { 'the model by its name': 'no', 'the proxy': 'yes' },
 };
+
+/** Differences where the gateway serves the relay. */
+const whenGatewayServes: Table = { gateway: { 'the model by its name': 'yes' } };
 
 const rowsOf = (table: Table): readonly Connection[] =>
   sources.flatMap((from) =>
     targets.flatMap((to) => {
-      const verdict = table[from][to];
+      const verdict = table[from]?.[to];
       return verdict === undefined ? [] : [{ from, to, isPermitted: verdict === 'yes' }];
     }),
   );
 
-export const connections = rowsOf(byDefault);
+/** Targets that only a relay of its own has. */
+const ofRelayPods: readonly Target[] = ['the relay by its pod', 'the metrics of the relay'];
 const differingBy = (differences: Table): readonly Connection[] =>
   connections.map((each) => {
-    const verdict = differences[each.from][each.to];
+    const verdict = differences[each.from]?.[each.to];
     return verdict === undefined ? each : { ...each, isPermitted: verdict === 'yes' };
   });
+const withoutRelay = (table: readonly Connection[]): readonly Connection[] =>
+  table.filter(({ from, to }) => from !== 'relay' && !ofRelayPods.includes(to));
+
+export const connections = rowsOf(byDefault);
 export const closedConnections = differingBy(whenClosed);
 export const proxiedConnections = differingBy(whenProxied);
 export const openConnections: readonly Connection[] = connections.map((each) => ({
   ...each,
   isPermitted: true,
 }));
+/** Connections of installations whose gateway serves the relay. */
+export const gatewayConnections = withoutRelay(differingBy(whenGatewayServes));
+export const closedGatewayConnections = withoutRelay(closedConnections);

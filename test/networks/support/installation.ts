@@ -4,12 +4,22 @@ import { apply, getJson, kubectl } from '../../e2e/support/cluster.ts';
 import { agentImage, helm, release } from '../../e2e/support/installation.ts';
 import { eventually } from '../../support/eventually.ts';
 import { RestUser } from '../../support/rest-user.ts';
-import { addresses, gitPort, hiddenHost, proxyPort, publicHost } from './places.ts';
+import {
+  addresses,
+  gitPort,
+  hiddenHost,
+  hiddenModelHost,
+  modelHost,
+  modelPort,
+  proxyPort,
+  publicHost,
+} from './places.ts';
 
 export const namespace = 'networks';
 export const sandboxes = `${namespace}-sandboxes`;
 export const stranger = 'stranger';
 export const strangerPort = 8000;
+export const strangerAnswer = 'The model of another namespace answers.';
 
 /** Egress to the pod of another namespace, in the form of a NetworkPolicy. */
 const toStranger = [
@@ -23,8 +33,15 @@ const toStranger = [
 export const closedValues = {
   operator: { extraEgress: toStranger },
   gateway: { internet: false, extraEgress: toStranger },
+  relay: { internet: false, extraEgress: toStranger },
   sandboxes: { internet: false, extraEgress: toStranger },
 };
+
+/** Values where the gateway serves the relay. */
+export const gatewayValues = { relay: { replicas: 0 } };
+
+/** Model of every agent. */
+const model = 'openai/m';
 
 const trustConfigMap = 'company-authority';
 
@@ -34,7 +51,12 @@ export const proxiedValues = {
   trust: { configMap: trustConfigMap },
   gitHosts: [{ provider: 'github', url: `https://${hiddenHost}` }],
   sandboxes: { namespace: sandboxes },
-  networkPolicies: { gateway: { internet: false }, sandboxes: { internet: false } },
+  networkPolicies: {
+    gateway: { internet: false },
+    relay: { internet: false },
+    sandboxes: { internet: false },
+  },
+  defaultTemplate: { agent: { model, baseUrl: `https://${hiddenModelHost}/v1` } },
 };
 
 /**
@@ -90,10 +112,12 @@ export async function install({ defaultTemplate = {}, ...values }: Values = {}):
       gitHosts: [{ provider: 'github', url: `http://${publicHost}:${gitPort}` }],
       operator: { replicas: 1 },
       gateway: { replicas: 1 },
+      relay: { replicas: 2 },
       defaultTemplate: {
         image: { repository, tag },
         resources: { requests: { cpu: '20m', memory: '64Mi' } },
         storage: { size: '1Gi' },
+        agent: { model, baseUrl: `http://${modelHost}:${modelPort}/v1` },
         ...defaultTemplate,
       },
       ...values,
@@ -127,11 +151,35 @@ export async function firstUser(): Promise<RestUser> {
   return user;
 }
 
-/** Makes the pod of another namespace, which listens. */
+/**
+ * Has agents use the model in the pod of another namespace, which the values do not name: that
+ * takes the relay's extraEgress.
+ */
+export async function useModelOfStranger(): Promise<void> {
+  const { address } = await podOf(stranger, `app=${stranger}`);
+  const host = address.includes(':') ? `[${address}]` : address;
+  const spec = { agent: { baseUrl: `http://${host}:${strangerPort}/v1` } };
+  await kubectl([
+    ...['--namespace', sandboxes, 'patch', 'sandboxtemplate', 'default', '--type', 'merge'],
+    ...['--patch', JSON.stringify({ spec })],
+  ]);
+}
+
+/** Makes the pod of another namespace, which listens, and answers as a model. */
 export async function startStranger(): Promise<void> {
   const { repository, tag } = agentImage();
-  const script = `require('http').createServer((_, response) => response.end()).listen(${strangerPort}, '::')`;
-  const metadata = { name: stranger, namespace: stranger };
+  const answer = JSON.stringify({
+    id: 'completion',
+    object: 'chat.completion',
+    created: 0,
+    model: 'm',
+    choices: [
+      { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: strangerAnswer } },
+    ],
+    usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 },
+  });
+  const script = `require('http').createServer((_, response) => response.setHeader('content-type', 'application/json').end(${JSON.stringify(answer)})).listen(${strangerPort}, '::')`;
+  const metadata = { name: stranger, namespace: stranger, labels: { app: stranger } };
   await apply(
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: stranger } },
     {

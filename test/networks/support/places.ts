@@ -4,15 +4,20 @@ const isIPv6 = family === '6';
 
 export const publicHost = 'git.example.test';
 export const gitPort = 8080;
-/** A git host that only the proxy can resolve; its certificate is of a private authority. */
+export const modelHost = 'models.example.test';
+export const modelPort = 8081;
+/** What the model says, whatever it is asked. */
+export const modelAnswer = 'The model outside answers.';
+/** Hosts that only the proxy can resolve; their certificate is of a private authority. */
 export const hiddenHost = 'git.hidden.test';
+export const hiddenModelHost = 'models.hidden.test';
 export const proxyPort = 3128;
 /** Ranges for documentation, which no policy of the chart counts as private. */
 const publicAddresses = { '4': ['203.0.113.10'], '6': ['2001:db8:1::10'] } as const;
 export const publicNames: readonly string[] = [
   ...(family === '6' ? [] : publicAddresses['4']),
   ...(family === '4' ? [] : publicAddresses['6']),
-].map((address) => `${publicHost}=${address}`);
+].flatMap((address) => [publicHost, modelHost].map((host) => `${host}=${address}`));
 
 /** Addresses of `run`, in the first family of the cluster. */
 export const addresses = isIPv6

@@ -1,10 +1,11 @@
 import { kubectl } from '../../e2e/support/cluster.ts';
 import { release } from '../../e2e/support/installation.ts';
 import { eventually } from '../../support/eventually.ts';
+import { saying, type RestUser } from '../../support/rest-user.ts';
 import type { StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { sources, type Connection, type Source, type Target } from './connections.ts';
 import { firstUser, namespace, podOf, sandboxes, stranger, strangerPort } from './installation.ts';
-import { addresses, gitPort, proxyPort, publicHost } from './places.ts';
+import { addresses, gitPort, modelHost, modelPort, proxyPort, publicHost } from './places.ts';
 import { probe, type Attempt } from './probe.ts';
 
 const ports = {
@@ -19,13 +20,20 @@ const ports = {
 };
 
 const callbackName = `${release}-agent-side.${namespace}.svc`;
+const relayName = `${release}-models.${namespace}.svc`;
 
 /** Two conversations of an installation, one with a repository, and the pods around them. */
 export class Scene {
   readonly starts: readonly StartTask[];
+  readonly #user: RestUser;
 
-  private constructor(starts: readonly StartTask[]) {
+  private constructor(starts: readonly StartTask[], user: RestUser) {
     this.starts = starts;
+    this.#user = user;
+  }
+
+  get #conversation(): string {
+    return this.starts[0]?.app_conversation_id ?? '';
   }
 
   static async begin(): Promise<Scene> {
@@ -44,7 +52,7 @@ export class Scene {
       user.start('Hello.'),
       user.start('Hello.', { selected_repository: 'acme/shop' }),
     ]);
-    return new Scene(await Promise.all(tasks.map(({ id }) => user.over(id))));
+    return new Scene(await Promise.all(tasks.map(({ id }) => user.over(id))), user);
   }
 
   /** The outcome of each connection: open, or the code of the failure. */
@@ -53,6 +61,7 @@ export class Scene {
     const found = await Promise.all(
       sources.map(async (source) => {
         const rows = connections.filter((each) => each.from === source);
+        if (rows.length === 0) return [];
         const { in: of, pod } = from[source];
         const outcomes = await probe(
           of,
@@ -65,14 +74,29 @@ export class Scene {
     return new Map(found.flat());
   }
 
+  /** Waits until the conversation without a repository has an event with this text. */
+  async hears(text: string): Promise<void> {
+    const path = `/api/v1/conversation/${this.#conversation}/events/search?limit=100`;
+    await eventually(`"${text}"`, async () => {
+      const { body } = await this.#user.call('GET', path);
+      return JSON.stringify(body).includes(text);
+    });
+  }
+
+  /** Sends the same conversation a message. */
+  async say(text: string): Promise<void> {
+    const path = `/api/v1/app-conversations/${this.#conversation}/send-message`;
+    const { status } = await this.#user.call('POST', path, saying(text));
+    if (status !== 200) throw new Error(`the message got the status ${status}`);
+  }
+
   async #pods(): Promise<Readonly<Record<Source, { readonly in: string; readonly pod: string }>>> {
-    const [operator, gateway] = await Promise.all(
-      ['operator', 'gateway'].map((component) => componentPod(component)),
-    );
+    const [operator, gateway, relay] = await componentPods();
     return {
       sandbox: { in: sandboxes, pod: this.starts[0]?.sandbox_id ?? '' },
-      operator: { in: namespace, pod: operator?.name ?? '' },
-      gateway: { in: namespace, pod: gateway?.name ?? '' },
+      operator: { in: namespace, pod: operator.name },
+      gateway: { in: namespace, pod: gateway.name },
+      relay: { in: namespace, pod: relay.name },
       stranger: { in: stranger, pod: stranger },
     };
   }
@@ -84,9 +108,8 @@ export class Scene {
       kubectl(`-n ${of} get pod ${name} -o jsonpath={.status.podIP}`);
     const apiServer = await kubectl('get service kubernetes -o jsonpath={.spec.clusterIP}');
     const node = await kubectl('get node node1 -o jsonpath={.status.addresses[0].address}');
-    const [operator, gateway, agent, other, rest, callback] = await Promise.all([
-      componentPod('operator'),
-      componentPod('gateway'),
+    const [[operator, gateway, relay], agent, other, rest, callback] = await Promise.all([
+      componentPods(),
       // Another one than that of the connections from a sandbox.
       ofPod(sandboxes, this.starts[1]?.sandbox_id ?? ''),
       ofPod(stranger, stranger),
@@ -112,6 +135,10 @@ export class Scene {
       'the metrics of the gateway': { host: gateway.address, port: ports.metrics },
       'the metrics of the operator': { host: operator.address, port: ports.metrics },
       'the notifications of the operator': { host: operator.address, port: ports.notifications },
+      'the relay by its name': { host: relayName, port: 80 },
+      'the relay by its pod': { host: relay.address, port: ports.callback },
+      'the metrics of the relay': { host: relay.address, port: ports.metrics },
+      'the model by its name': { host: modelHost, port: modelPort },
       'a pod of another namespace': { host: other, port: strangerPort },
     };
   }
@@ -119,3 +146,13 @@ export class Scene {
 
 const componentPod = (component: string) =>
   podOf(namespace, `app.kubernetes.io/component=${component}`);
+
+/** The pods of the operator, the gateway and what serves the relay. */
+async function componentPods() {
+  const [operator, gateway] = await Promise.all([
+    componentPod('operator'),
+    componentPod('gateway'),
+  ]);
+  const relay = await podOf(namespace, 'conversation-operator.dev/serves=models');
+  return [operator, gateway, relay] as const;
+}

@@ -1,6 +1,14 @@
 import { startDns, type DnsPods } from './cluster-dns.ts';
 import type { Connection } from './connections.ts';
-import { install, startStranger, uninstall, type Values } from './installation.ts';
+import {
+  install,
+  startStranger,
+  strangerAnswer,
+  uninstall,
+  useModelOfStranger,
+  type Values,
+} from './installation.ts';
+import { modelAnswer } from './places.ts';
 import { enforcePolicies } from './policy-engine.ts';
 import { Scene } from './scene.ts';
 
@@ -37,6 +45,15 @@ export function itPermits(connections: readonly Connection[], scene: () => Scene
   });
 }
 
+/** An agent without the internet gets the answer of a model that the relay alone reaches. */
+export function itRelays(scene: () => Scene): void {
+  it('gives an agent the answer of a model that only extraEgress opens', async () => {
+    await useModelOfStranger();
+    await scene().say('Hello again.');
+    await expect(scene().hears(strangerAnswer)).resolves.toBeUndefined();
+  });
+}
+
 /**
  * Installs the chart, with no more values than any cluster needs, in a cluster with this DNS and
  * this view of policies, and tests the connections. `more` are tests of the same installation.
@@ -67,6 +84,10 @@ export function describeWorld(
       expect(scene.starts.map(({ status, detail }) => ({ status, detail }))).toEqual(
         Array(2).fill({ status: 'READY', detail: null }),
       );
+    });
+
+    it('gives an agent the answer of its model', async () => {
+      await expect(scene.hears(modelAnswer)).resolves.toBeUndefined();
     });
 
     itPermits(connections, () => scene);
