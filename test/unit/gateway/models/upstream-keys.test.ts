@@ -32,6 +32,7 @@ class Bench {
       credential: 'team',
       key: 'sk-1',
       host: 'api.example',
+      model: 'large',
       bodyBytes: 400,
       maxOutputTokens: 100,
       signal: new AbortController().signal,
@@ -72,6 +73,42 @@ it('calls without a credential share a rest at their host', async () => {
   void call.refused({ restMs: 9_000 });
   expect((await bench.call(none)).isUnderWay).toBe(false);
   expect((await bench.call({ ...none, host: 'b.example' })).isUnderWay).toBe(true);
+});
+
+it('a model without room holds up no calls of other models, also under limits of the key', async () => {
+  for (const limits of [[], [one]]) {
+    const bench = new Bench(...limits);
+    const { call } = await bench.call();
+    void call.refused({ restMs: 60_000 });
+    expect((await bench.call()).isUnderWay).toBe(false);
+    const other = await bench.call({ model: 'small' });
+    expect(other.isUnderWay).toBe(true);
+    other.call.end();
+    await bench.clock.advance(60_000);
+    expect((await bench.call({ model: 'small' })).isUnderWay).toBe(limits.length === 0);
+  }
+});
+
+it('a call whose agent leaves while it waits for the limits of the key stops to be one of its model', async () => {
+  const bench = new Bench(one);
+  const first = await bench.call();
+  const leaving = new AbortController();
+  const second = await bench.call({ model: 'small', signal: leaving.signal });
+  leaving.abort();
+  await bench.clock.settle();
+  expect(second.error).toBe(leaving.signal.reason);
+  second.call.end();
+  first.call.end();
+  await bench.clock.advance(121_000);
+  await bench.call({ model: 'third' });
+  expect(bench.keys.size).toBe(2);
+});
+
+it('many names of models take a bounded part of the memory, and lift no limit', async () => {
+  const bench = new Bench({ credential: 'team', calls: 2_000 });
+  for (let number = 0; number < 2_000; number++) await bench.call({ model: `m-${number}` });
+  expect(bench.keys.size).toBeLessThanOrEqual(1_001);
+  expect((await bench.call({ model: 'm-0' })).isUnderWay).toBe(false);
 });
 
 it('a wait that is too long is refused with a time, in words of its reason', async () => {
