@@ -1,9 +1,11 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { KeyLimits } from '../../models/key-limits.ts';
 import type { RateLimit } from '../../models/rate-limit.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { newPool, sizeOf } from '../limits/pools.ts';
 import type { CallOutcome } from './call-accounts.ts';
 import { CallRefused } from './call-refused.ts';
 import type { ModelWaits } from './model-waits.ts';
@@ -40,6 +42,7 @@ const defaultMaxWaitMs = 120_000;
 const estimateOf = ({ bodyBytes, maxOutputTokens = Infinity }: UpstreamRequest): number =>
   Math.min(Math.ceil(bodyBytes / 4), 65_536) + Math.min(maxOutputTokens, 4_096);
 
+const leastWaitingBytes = Math.ceil(sizeOf('modelWaits').total / (sizeOf('modelCalls').total / 2));
 /** Maximum models with a rest in memory. A forgotten one begins without a rest. */
 const maxModels = 1_000;
 
@@ -58,9 +61,11 @@ export class UpstreamKeys {
   /** Those with limits. */
   readonly #limited = new Map<string, UpstreamKey>();
   readonly #models = recentlyUsed<UpstreamKey>(maxModels);
+  readonly #waiting: Shares;
 
   constructor(options: UpstreamKeysOptions) {
     this.#options = options;
+    this.#waiting = newPool('modelWaits', options.clock);
   }
 
   /** Number of keys, and of models of keys, in memory. */
@@ -82,11 +87,17 @@ export class UpstreamKeys {
         tokens: estimateOf(request),
         arrivedMs: clock.monotonic(),
         signal,
+        room: () => this.#room(request),
         onWait: (expected) => waits.tell(conversation, expected),
       },
       maxWaitMs,
       clock,
     });
+  }
+
+  #room({ conversation: { spec }, bodyBytes }: UpstreamRequest): Release | undefined {
+    const units = Math.max(bodyBytes, leastWaitingBytes);
+    return this.#waiting.hasRoom(spec, units) ? this.#waiting.take(spec, units) : undefined;
   }
 
   #keyIn(

@@ -104,6 +104,39 @@ it('a call whose agent leaves while it waits for the limits of the key stops to 
   expect(bench.keys.size).toBe(2);
 });
 
+it('calls that wait take half of the room for calls, and an owner half of that', async () => {
+  const bench = new Bench();
+  const { call } = await bench.call();
+  void call.refused({ restMs: 60_000 });
+  const mebibyte = 1_048_576;
+  const ask = (owner: string, bodyBytes: number, signal = new AbortController().signal) =>
+    bench.call({ conversation: aConversation({ spec: { owner } }), bodyBytes, signal });
+  const leaving = new AbortController();
+  const waits = await ask('alice', 31 * mebibyte, leaving.signal);
+  expect(waits.error).toBeUndefined();
+  expect((await ask('alice', 2 * mebibyte)).error).toMatchObject({
+    kind: 'busy',
+    retryAfterSeconds: 60,
+  });
+  expect((await ask('bob', 31 * mebibyte)).error).toBeUndefined();
+  expect((await ask('carol', 3 * mebibyte)).error).toMatchObject({ kind: 'busy' });
+  leaving.abort();
+  await bench.clock.settle();
+  expect((await ask('carol', 3 * mebibyte)).error).toBeUndefined();
+});
+
+it('small calls that wait are at most half of all', async () => {
+  const bench = new Bench();
+  const { call } = await bench.call();
+  void call.refused({ restMs: 60_000 });
+  const states = [];
+  for (let number = 0; number < 1_200; number++)
+    states.push(
+      await bench.call({ conversation: aConversation({ spec: { owner: `o-${number % 4}` } }) }),
+    );
+  expect(states.filter(({ error }) => error === undefined).length).toBe(998);
+});
+
 it('many names of models take a bounded part of the memory, and lift no limit', async () => {
   const bench = new Bench({ credential: 'team', calls: 2_000 });
   for (let number = 0; number < 2_000; number++) await bench.call({ model: `m-${number}` });
