@@ -16,10 +16,9 @@ export interface RateLimit {
 export const restBoundsMs = { min: 100, max: 60_000 } as const;
 
 /**
- * What providers write in a refusal with 429 that no wait ends: an account of OpenAI without credit;
- * a request beyond what OpenAI or Groq allow in a whole minute; a context for which an
- * account of Anthropic does not pay. One such request, sent again and again, would have the key
- * rest for all owners.
+ * Texts of refusals with 429 that no wait ends: an account of OpenAI without credit; a request
+ * beyond what OpenAI or Groq allow in a whole minute; a context for which an account of Anthropic
+ * does not pay. One such request, sent again and again, would have the key rest for all owners.
  */
 const lasting =
   /"insufficient_quota"|\brequest too large for\b|\bextra usage is required for long context\b/i;

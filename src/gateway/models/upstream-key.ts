@@ -152,7 +152,7 @@ export class UpstreamKey {
       const { reason } = this.#delayOf(call);
       const timers = new Set<Timer>();
       const state = { isOver: false };
-      let leaveRoom: Release | undefined;
+      let leaveRoom: Release | undefined = undefined;
       const end = (): void => {
         state.isOver = true;
         leaveRoom?.();

@@ -42,7 +42,7 @@ const defaultMaxWaitMs = 120_000;
 const estimateOf = ({ bodyBytes, maxOutputTokens = Infinity }: UpstreamRequest): number =>
   Math.min(Math.ceil(bodyBytes / 4), 65_536) + Math.min(maxOutputTokens, 4_096);
 
-const leastWaitingBytes = Math.ceil(sizeOf('modelWaits').total / (sizeOf('modelCalls').total / 2));
+const minWaitingBytes = Math.ceil(sizeOf('modelWaits').total / (sizeOf('modelCalls').total / 2));
 /** Maximum models with a rest in memory. A forgotten one begins without a rest. */
 const maxModels = 1_000;
 
@@ -54,7 +54,8 @@ interface Keys extends Pick<Map<string, UpstreamKey>, 'get' | 'delete'> {
 /**
  * The keys in use at providers. Providers limit the rate of each model on its own, so that each one
  * rests on its own: an owner who asks for a model without room holds up no calls of other models.
- * The limits of a key are for all of its models. A key is forgotten two minutes after its last call.
+ * The limits of a key are for all of its models. A key is forgotten two minutes after its last
+ * call.
  */
 export class UpstreamKeys {
   readonly #options: UpstreamKeysOptions;
@@ -96,7 +97,7 @@ export class UpstreamKeys {
   }
 
   #room({ conversation: { spec }, bodyBytes }: UpstreamRequest): Release | undefined {
-    const units = Math.max(bodyBytes, leastWaitingBytes);
+    const units = Math.max(bodyBytes, minWaitingBytes);
     return this.#waiting.hasRoom(spec, units) ? this.#waiting.take(spec, units) : undefined;
   }
 

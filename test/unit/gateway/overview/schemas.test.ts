@@ -257,9 +257,14 @@ describe('what owners spend', () => {
             status: {
               ...ready,
               budgetExhaustion: {
-                ...{ quota, record: usageRecordNameOf(subject), unit: 'USD', raised: '0' },
-                ...{ account: account(quota, '').key, limit: quota === 'each' ? '5' : '9' },
-                ...{ spent: '0', time: noon },
+                quota,
+                record: usageRecordNameOf(subject),
+                account: account(quota, '').key,
+                unit: 'USD',
+                limit: quota === 'each' ? '5' : '9',
+                raised: '0',
+                spent: '0',
+                time: noon,
               },
             },
           }),
