@@ -60,13 +60,14 @@ export function shownAmount(amount: number, unit: BudgetUnit): string {
 const nanosPerDollar = 1_000_000_000;
 
 /**
- * A sum of calls for people: from a dollar on in cents, below in hundredths of a cent. An amount
+ * A sum of calls for people: from a dollar on in cents, below in hundredths of a cent. It is
+ * rounded down, so that what is spent within a limit never looks like all of it, or more. An amount
  * under these is shown as it is, never as zero.
  */
 export function shownSpent(amount: number, unit: BudgetUnit): string {
   if (unit === 'Tokens') return shownAmount(amount, unit);
   const step = nanosPerDollar / (amount >= nanosPerDollar ? 100 : 10_000);
-  return shownAmount(Math.round(amount / step) * step || amount, unit);
+  return shownAmount(Math.floor(amount / step) * step || amount, unit);
 }
 
 /**

@@ -16,16 +16,22 @@ export interface RateLimit {
 export const restBoundsMs = { min: 100, max: 60_000 } as const;
 
 /**
+ * Texts of refusals with 429 that no wait ends: an account of OpenAI without credit; a request
+ * beyond what OpenAI or Groq allow in a whole minute; a context for which an account of Anthropic
+ * does not pay. One such request, sent again and again, would have the key rest for all owners.
+ */
+const lasting =
+  /"insufficient_quota"|\brequest too large for\b|\bextra usage is required for long context\b/i;
+
+/**
  * Reads an error as a rate limit, which passes; undefined for another error. Status 529 is
- * Anthropic's for an overload. Status 503 is one only with a time after which it passes. An account
- * of OpenAI without credit is refused with 429 until somebody has paid, and `x-should-retry` is
- * what the providers' own clients obey.
+ * Anthropic's for an overload. Status 503 is one only with a time after which it passes.
+ * `x-should-retry` is what the providers' own clients obey.
  */
 export function rateLimitOf(error: ProviderError, nowMs: number): RateLimit | undefined {
   const { status, headers, text } = error;
   if (status !== 429 && status !== 529 && status !== 503) return undefined;
-  if (headers['x-should-retry'] === 'false' || text.includes('"insufficient_quota"'))
-    return undefined;
+  if (headers['x-should-retry'] === 'false' || lasting.test(text)) return undefined;
   const namedMs =
     positive(headers['retry-after-ms'], 1) ??
     positive(headers['retry-after'], 1000) ??

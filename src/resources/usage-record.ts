@@ -269,13 +269,15 @@ export type UsageSubject =
   | { readonly conversation: { readonly name: string; readonly uid: string } };
 
 /**
- * Name of the record, the same in every process. The names of two scopes never collide, whatever
- * people call their conversations: only the names of months contain a hyphen after `usage-`.
+ * Name of the record, the same in every process. No two names collide, whatever people call their
+ * conversations: only those of months contain a hyphen after `usage-`, and a derived one is longer
+ * than that of a conversation whose name is an id. A record under the name of another one would
+ * stop all calls of that one.
  */
 export function usageRecordNameOf(subject: UsageSubject): string {
   if ('conversation' in subject) {
     const { name } = subject.conversation;
-    return `usage-${isCanonicalId(name) ? name : uuidOf(`usage/conversation/${name}`)}`;
+    return `usage-${isCanonicalId(name) ? name : `of${uuidOf(`usage/conversation/${name}`)}`}`;
   }
   if (!('owner' in subject)) return `usage-${subject.month}`;
   return `usage-${subject.month}-${uuidOf(`usage/owner/${subject.owner}`)}`;

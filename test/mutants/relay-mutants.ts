@@ -10,6 +10,10 @@ const key = {
   file: 'src/gateway/models/upstream-key.ts',
   test: 'test/unit/gateway/models/upstream-key.test.ts',
 } as const;
+const keys = {
+  file: 'src/gateway/models/upstream-keys.ts',
+  test: 'test/unit/gateway/models/upstream-keys.test.ts',
+} as const;
 const handler = { file: 'src/gateway/models/models-handler.ts' } as const;
 
 /** Mistakes in the relay for models. Each name is the mistake as a sentence. */
@@ -157,6 +161,26 @@ export const relayMutants: Readonly<Record<string, TestedMutant>> = {
     from: 'Math.min(Math.max(namedMs, restBoundsMs.min), restBoundsMs.max)',
     to: 'Math.max(namedMs, restBoundsMs.min)',
     name: 'a key rests from a tenth of a second to a minute',
+  },
+  'a request that is too large lets a key rest': {
+    file: 'src/models/rate-limit.ts',
+    test: 'test/unit/models/rate-limit.test.ts',
+    from: '|\\brequest too large for\\b',
+    to: '',
+    name: 'a request that is larger than the limit of OpenAI is no rate limit',
+  },
+  'a model without room holds up all models of its key': {
+    ...keys,
+    from: '[...id, model], request',
+    to: 'id, request',
+    name: 'a model without room holds up no calls of other models',
+  },
+  'calls that wait have all the room for calls': {
+    ...keys,
+    file: 'src/gateway/models/upstream-key.ts',
+    from: '(call.room ?? everyRoom)()',
+    to: 'everyRoom()',
+    name: 'calls that wait take half of the room for calls',
   },
   'a call holds its reservation while it waits': {
     ...relay,

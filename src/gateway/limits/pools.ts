@@ -169,6 +169,11 @@ const pools = {
     perOwner: quarter,
     queue: queue(60_000, 2000, 500),
   },
+  /**
+   * Bytes of those that wait for a rest or a limit of their key, a small call as many as half of
+   * `modelCalls` allow. The other half is for calls that can be made.
+   */
+  modelWaits: { what: 'calls of models that wait', total: 64 * mebibyte, perOwner: 1 / 2 },
   // Limits on requests to git hosts
   clones: {
     what: 'clones',

@@ -239,6 +239,7 @@ export class ModelsHandler implements CallbackHandler {
       credential: template.spec.agent.credential,
       key,
       host: url.host,
+      model: asked.model,
       bodyBytes: body.length,
       maxOutputTokens: asked.maxOutputTokens,
       signal,

@@ -1,6 +1,7 @@
 import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import type { Release } from '@conversation-operator/base/shares';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { FairQueue } from '../../budget/fair-queue.ts';
 import type { KeyLimits, UseLimits } from '../../models/key-limits.ts';
@@ -24,6 +25,8 @@ export interface KeyedCall {
   readonly arrivedMs: number;
   /** Aborts when the agent has left. */
   readonly signal: AbortSignal;
+  /** Takes room for a call that has to wait; undefined if there is none. Absent: there always is. */
+  readonly room?: () => Release | undefined;
   /** Called while the call waits, when at least three more seconds are expected. */
   readonly onWait?: (expected: ExpectedWait) => void;
 }
@@ -33,7 +36,7 @@ export interface ExpectedWait {
   readonly ms: number;
 }
 
-/** A wait that has taken too long. */
+/** A wait that has taken too long, or for which there is no room. */
 export interface WaitedTooLong {
   readonly reason: ModelWaitReason;
   /** Time after which the agent may try again. */
@@ -81,6 +84,8 @@ const unknownWaitMs = 10_000;
 const maxOwners = 10_000;
 /** Time after which all that a key without calls remembers is over: its rest, and every debt. */
 const idleMs = 120_000;
+
+const everyRoom = (): Release => () => undefined;
 
 const bucketOf = ({ tokensPerMinute: burst }: UseLimits = {}): TokenBucket | undefined =>
   burst === undefined ? undefined : new TokenBucket({ burst, intervalMs: 60_000 / burst });
@@ -147,8 +152,10 @@ export class UpstreamKey {
       const { reason } = this.#delayOf(call);
       const timers = new Set<Timer>();
       const state = { isOver: false };
+      let leaveRoom: Release | undefined = undefined;
       const end = (): void => {
         state.isOver = true;
+        leaveRoom?.();
         for (const timer of timers) timer.cancel();
         signal.removeEventListener('abort', onAbort);
         if (timers.size > 0) onWaited?.(reason, clock.monotonic() - sinceMs);
@@ -172,6 +179,11 @@ export class UpstreamKey {
       this.#queue.add(owner, waiter, ({ arrivedMs }) => arrivedMs > call.arrivedMs);
       this.#serve();
       if (state.isOver) return;
+      leaveRoom = (call.room ?? everyRoom)();
+      if (leaveRoom === undefined) {
+        leave(() => resolve(this.#tooLong(call)));
+        return;
+      }
       signal.addEventListener('abort', onAbort, { once: true });
       timers.add(clock.after(maxWaitMs, () => leave(() => resolve(this.#tooLong(call)))));
       if (onWait !== undefined) this.#tell(waiter, timers);

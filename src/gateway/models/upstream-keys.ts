@@ -1,8 +1,11 @@
 import type { Clock } from '@conversation-operator/base/clock';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { KeyLimits } from '../../models/key-limits.ts';
 import type { RateLimit } from '../../models/rate-limit.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { newPool, sizeOf } from '../limits/pools.ts';
 import type { CallOutcome } from './call-accounts.ts';
 import { CallRefused } from './call-refused.ts';
 import type { ModelWaits } from './model-waits.ts';
@@ -24,6 +27,7 @@ export interface UpstreamRequest {
   /** The key itself: an owner may have another one than all others under the same name. */
   readonly key: string | undefined;
   readonly host: string;
+  readonly model: string;
   readonly bodyBytes: number;
   /** Maximum output tokens that the request names. */
   readonly maxOutputTokens: number | undefined;
@@ -38,31 +42,53 @@ const defaultMaxWaitMs = 120_000;
 const estimateOf = ({ bodyBytes, maxOutputTokens = Infinity }: UpstreamRequest): number =>
   Math.min(Math.ceil(bodyBytes / 4), 65_536) + Math.min(maxOutputTokens, 4_096);
 
-/** The keys in use at providers. A key is forgotten two minutes after its last call. */
+const minWaitingBytes = Math.ceil(sizeOf('modelWaits').total / (sizeOf('modelCalls').total / 2));
+/** Maximum models with a rest in memory. A forgotten one begins without a rest. */
+const maxModels = 1_000;
+
+interface Keys extends Pick<Map<string, UpstreamKey>, 'get' | 'delete'> {
+  entries(): Iterable<readonly [string, UpstreamKey]>;
+  set(id: string, key: UpstreamKey): unknown;
+}
+
+/**
+ * The keys in use at providers. Providers limit the rate of each model on its own, so that each one
+ * rests on its own: an owner who asks for a model without room holds up no calls of other models.
+ * The limits of a key are for all of its models. A key is forgotten two minutes after its last
+ * call.
+ */
 export class UpstreamKeys {
   readonly #options: UpstreamKeysOptions;
-  readonly #keys = new Map<string, UpstreamKey>();
+  /** Those with limits. */
+  readonly #limited = new Map<string, UpstreamKey>();
+  readonly #models = recentlyUsed<UpstreamKey>(maxModels);
+  readonly #waiting: Shares;
 
   constructor(options: UpstreamKeysOptions) {
     this.#options = options;
+    this.#waiting = newPool('modelWaits', options.clock);
   }
 
-  /** Number of keys in memory. */
+  /** Number of keys, and of models of keys, in memory. */
   get size(): number {
-    return this.#keys.size;
+    return this.#limited.size + this.#models.size;
   }
 
   /** A call that has not begun yet. */
   call(request: UpstreamRequest): UpstreamCall {
-    const { conversation, signal } = request;
-    const { waits, maxWaitMs = defaultMaxWaitMs, clock } = this.#options;
+    const { conversation, signal, credential, key, host, model } = request;
+    const { waits, maxWaitMs = defaultMaxWaitMs, clock, limits } = this.#options;
+    const own = limits.find((limit) => limit.credential === credential);
+    const id = [host, credential, key];
     return new UpstreamCall({
-      key: this.#keyOf(request),
+      model: this.#keyIn(this.#models, [...id, model], request),
+      key: own && this.#keyIn(this.#limited, id, request, own),
       call: {
         owner: conversation.spec.owner,
         tokens: estimateOf(request),
         arrivedMs: clock.monotonic(),
         signal,
+        room: () => this.#room(request),
         onWait: (expected) => waits.tell(conversation, expected),
       },
       maxWaitMs,
@@ -70,14 +96,24 @@ export class UpstreamKeys {
     });
   }
 
-  #keyOf({ credential, key, host }: UpstreamRequest): UpstreamKey {
-    const id = JSON.stringify([host, credential, key]);
-    const known = this.#keys.get(id);
+  #room({ conversation: { spec }, bodyBytes }: UpstreamRequest): Release | undefined {
+    const units = Math.max(bodyBytes, minWaitingBytes);
+    return this.#waiting.hasRoom(spec, units) ? this.#waiting.take(spec, units) : undefined;
+  }
+
+  #keyIn(
+    keys: Keys,
+    parts: readonly unknown[],
+    { credential, host }: UpstreamRequest,
+    limits?: KeyLimits,
+  ): UpstreamKey {
+    const id = JSON.stringify(parts);
+    const known = keys.get(id);
     if (known !== undefined) return known;
-    for (const [other, { isUnused }] of this.#keys) if (isUnused) this.#keys.delete(other);
-    const { limits, clock, random, logger, metrics } = this.#options;
+    for (const [other, { isUnused }] of [...keys.entries()]) if (isUnused) keys.delete(other);
+    const { clock, random, logger, metrics } = this.#options;
     const made = new UpstreamKey({
-      limits: limits.find((limit) => limit.credential === credential),
+      limits,
       clock,
       random,
       onRest: (ms) =>
@@ -88,13 +124,16 @@ export class UpstreamKeys {
         }),
       onWaited: (reason, ms) => metrics.modelWaitSeconds.observe({ reason }, ms / 1000),
     });
-    this.#keys.set(id, made);
+    keys.set(id, made);
     return made;
   }
 }
 
 interface UpstreamCallOptions {
-  readonly key: UpstreamKey;
+  /** Knows the rests of the model. */
+  readonly model: UpstreamKey;
+  /** Knows the limits of the key; undefined: it has none. */
+  readonly key: UpstreamKey | undefined;
   readonly call: KeyedCall;
   readonly maxWaitMs: number;
   readonly clock: Pick<Clock, 'monotonic'>;
@@ -104,7 +143,8 @@ interface UpstreamCallOptions {
 export class UpstreamCall {
   readonly #options: UpstreamCallOptions;
   #leftMs: number;
-  #attempt: Attempt | undefined;
+  #ofModel: Attempt | undefined;
+  #ofKey: Attempt | undefined;
 
   constructor(options: UpstreamCallOptions) {
     this.#options = options;
@@ -113,8 +153,8 @@ export class UpstreamCall {
 
   /** Resolves when the call may be made. Throws `CallRefused` after too long a wait. */
   async begin(): Promise<void> {
-    const { key, call } = this.#options;
-    const late = await this.#waited((maxWaitMs) => key.begin(call, maxWaitMs));
+    const { model, call } = this.#options;
+    const late = await this.#begun((maxWaitMs) => model.begin(call, maxWaitMs));
     if (late === undefined) return;
     const reasons = {
       RateLimit: 'The provider of the model limits the rate of calls at the moment.',
@@ -130,14 +170,15 @@ export class UpstreamCall {
    * or with the number of seconds after which the agent may try again.
    */
   async refused({ restMs }: RateLimit): Promise<number | undefined> {
-    const attempt = this.#attempt;
+    const attempt = this.#ofModel;
     if (attempt === undefined) throw new Error('no attempt of this call is under way');
-    const late = await this.#waited((maxWaitMs) => attempt.refuse(restMs, maxWaitMs));
+    this.#ofKey?.end();
+    const late = await this.#begun((maxWaitMs) => attempt.refuse(restMs, maxWaitMs));
     return late && Math.ceil(late.retryAfterMs / 1000);
   }
 
   accepted(): void {
-    this.#attempt?.accept();
+    this.#ofModel?.accept();
   }
 
   /**
@@ -145,7 +186,7 @@ export class UpstreamCall {
    * for an attempt has an effect.
    */
   settle(outcome: CallOutcome): void {
-    this.#attempt?.use(this.#tokensOf(outcome));
+    this.#ofKey?.use(this.#tokensOf(outcome));
   }
 
   #tokensOf(outcome: CallOutcome): number {
@@ -161,18 +202,32 @@ export class UpstreamCall {
   }
 
   end(): void {
-    this.#attempt?.end();
+    this.#ofKey?.end();
+    this.#ofModel?.end();
+  }
+
+  /** A call that waits for a rest takes nothing of the limits, which other models may use. */
+  async #begun(
+    begin: (maxWaitMs: number) => Promise<Attempt | WaitedTooLong>,
+  ): Promise<WaitedTooLong | undefined> {
+    const { key, call } = this.#options;
+    const ofModel = await this.#waited(begin);
+    if ('reason' in ofModel) return ofModel;
+    this.#ofModel = ofModel;
+    if (key === undefined) return undefined;
+    const ofKey = await this.#waited((maxWaitMs) => key.begin(call, maxWaitMs));
+    if ('reason' in ofKey) return ofKey;
+    this.#ofKey = ofKey;
+    return undefined;
   }
 
   async #waited(
     begin: (maxWaitMs: number) => Promise<Attempt | WaitedTooLong>,
-  ): Promise<WaitedTooLong | undefined> {
+  ): Promise<Attempt | WaitedTooLong> {
     const { clock } = this.#options;
     const sinceMs = clock.monotonic();
     const begun = await begin(this.#leftMs);
     this.#leftMs = Math.max(0, this.#leftMs - (clock.monotonic() - sinceMs));
-    if ('reason' in begun) return begun;
-    this.#attempt = begun;
-    return undefined;
+    return begun;
   }
 }

@@ -135,7 +135,7 @@ export const overviewSchema = z.object({
   ),
   exhausted_budgets: listOf(
     budgetSchema.extend({ owner: nullableText.describe('Null: all owners together.') }),
-  ).describe('Budgets with nothing left.'),
+  ).describe('Budgets that are spent, or 90 % of them while the rest was too little for a call.'),
   upstream_errors: listOf(
     z.object({
       provider: z.string().describe('Host; other: of all for which there is no room.'),

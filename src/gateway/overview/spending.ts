@@ -1,4 +1,4 @@
-import { isExhausted } from '../../quota/budgets.ts';
+import { hasRefused, isExhausted } from '../../quota/budgets.ts';
 import type { UsageCounters } from '../../resources/usage-record.ts';
 import { kebabCase } from '../../resources/owner-remedies.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
@@ -9,7 +9,7 @@ import { maxItems, type OverviewRecord } from './schemas.ts';
 
 type Spending = Pick<OverviewRecord, 'spending' | 'exhausted_budgets'>;
 type Spender = OverviewRecord['spending']['items'][number];
-type SpendingLookup = Pick<ResourceLookup, 'usageRecords' | 'budgetsOf'>;
+type SpendingLookup = Pick<ResourceLookup, 'usageRecords' | 'budgetsOf' | 'everyHolding'>;
 
 const bySpending = (one: Spender, other: Spender): number =>
   other.cost - one.cost || other.calls - one.calls || (one.owner < other.owner ? -1 : 1);
@@ -23,8 +23,9 @@ const spenderOf = (owner: string, sums: UsageCounters): Spender => ({
 });
 
 /**
- * The spending of each owner in this month in UTC, and the budgets that have nothing left. Budgets
- * of owners without a call in this month or the one before are not among them: nobody uses them.
+ * The spending of each owner in this month in UTC, and the budgets that are used up: those for
+ * which new starts of an owner are refused or wait. Budgets of owners without a call in this month
+ * or the one before are not among them: nobody uses them.
  */
 export function spendingOf(lookup: SpendingLookup, nowMs: number): Spending {
   const month = new Date(nowMs).toISOString().slice(0, 'YYYY-MM'.length);
@@ -36,10 +37,19 @@ export function spendingOf(lookup: SpendingLookup, nowMs: number): Spending {
     if (spec.month === month && status?.totals !== undefined)
       spenders.push(spenderOf(spec.owner, status.totals));
   }
+  const refused = lookup
+    .everyHolding()
+    .conversations.filter(({ status }) => status?.budgetExhaustion !== undefined);
+  const refusedOf = Map.groupBy(refused, ({ spec }) => spec.owner);
+  const isUsedUp = (owner: string, budget: OwnBudget): boolean => {
+    const own = budget.quota.scope === 'Owner' ? (refusedOf.get(owner) ?? []) : refused;
+    const refusals = own.map(({ status }) => status?.budgetExhaustion);
+    return isExhausted(budget.use, hasRefused(budget, budget.use, refusals));
+  };
   const exhausted = (owner: string, scope: OwnBudget['quota']['scope']) =>
     lookup
       .budgetsOf(owner, nowMs)
-      .filter(({ quota, use }) => quota.scope === scope && isExhausted(use))
+      .filter((budget) => budget.quota.scope === scope && isUsedUp(owner, budget))
       .map((budget) => ({ owner: scope === 'Owner' ? owner : null, ...presentBudget(budget) }));
   const budgets = [
     // The budgets of the namespace hold for every owner.

@@ -13,14 +13,17 @@ const otherModels = [
 ] as const;
 /**
  * Fields by which LiteLLM sends another request to the provider than the one that is counted here:
- * with other fields, without a limit, to another model or account, or more than once.
+ * with other fields, without a limit, to another model or account, or more than once. With
+ * `cooldown_time` and those of `isOfTests`, one call has it refuse the model to everybody for days.
  */
 const rewriting: ReadonlySet<string> = new Set([
-  ...['additional_drop_params', 'azure', 'config', 'default_headers', 'deployment_id'],
+  ...['additional_drop_params', 'azure', 'config', 'cooldown_time', 'default_headers'],
+  'deployment_id',
   ...['drop_params', 'headers', 'litellm_params', 'max_retries', 'num_retries'],
   ...['optional_params', 'organization', 'prompt_id', 'provider_specific_header'],
   ...['retry_policy', 'router_settings_override', 'silent_model', 'specific_deployment'],
 ]);
+const isOfTests = (name: string): boolean => name.startsWith('mock_');
 /**
  * Fields that make a provider bill more than text tokens, whatever their value is, or because of
  * which a proxy adds content, makes several calls of one, or selects a dearer server.
@@ -124,7 +127,7 @@ export class BodyReader {
           `The field "${name}" is not allowed; a call goes to the one model of the field "model".`,
         );
     for (const [name, each] of Object.entries(body))
-      if (rewriting.has(name) && isPresent(each))
+      if ((rewriting.has(name) || isOfTests(name)) && isPresent(each))
         throw new BadCallError(
           `The field "${name}" is not allowed; a proxy for models may send another request because of it.`,
         );

@@ -126,6 +126,42 @@ it('a call that waits holds nothing of a budget, and is forgotten when its agent
   await expectNothingLeaked();
 });
 
+it('large calls that wait for one model do not hold up those of another one', async () => {
+  scene = await RelayScene.start();
+  const { url: baseUrl } = scene.provider;
+  scene.template({
+    agent: {
+      port: 8000,
+      workingDir: '/workspace',
+      model: 'openai/m',
+      allowedModels: ['openai/*'],
+      baseUrl: `${baseUrl}/v1`,
+      credential: 'platform',
+    },
+  });
+  scene.provider.behave = ({ body }) =>
+    body['model'] === 'm' ? limited({ 'retry-after': '30' }) : {};
+  const content = 'a'.repeat(8_000_000);
+  const fields = { ...maxOf('chat', 50), messages: [{ role: 'user', content }] };
+  const owners = ['alice', 'bob', 'carol', 'dave', 'erin'];
+  const leaving = new AbortController();
+  const large = Array.from({ length: 20 }, (_, index) =>
+    askModel(agentOf(owners[index % 5] ?? '', 10 + index), 'chat', {
+      fields,
+      signal: leaving.signal,
+    }).then(({ status }) => status),
+  );
+  const refused = large.map((status) => status.catch(() => undefined));
+  expect(await Promise.race(refused)).toBe(429);
+  const small = { ...maxOf('chat', 50), model: 'other' };
+  const signal = AbortSignal.timeout(10_000);
+  expect(await askModel(agentOf('frank', 1), 'chat', { fields: small, signal })).toMatchObject({
+    status: 200,
+  });
+  leaving.abort();
+  await Promise.all(refused);
+}, 30_000);
+
 it('the calls at once of a key and of each owner keep to its limits, in turn', async () => {
   await start({ keyLimits: [{ credential: 'platform', calls: 2, perOwner: { calls: 1 } }] });
   scene.provider.behave = () => ({ firstByteMs: 20 });

@@ -34,6 +34,24 @@ it.each<[string, number, Readonly<Record<string, unknown>>, string]>([
   ['an error of the provider', 500, { 'retry-after': '1' }, ''],
   ['a bad request', 400, { 'retry-after': '1' }, ''],
   ['an account without credit', 429, {}, '{"error":{"code":"insufficient_quota"}}'],
+  [
+    'a request that is larger than the limit of OpenAI',
+    429,
+    { 'retry-after-ms': '500' },
+    '{"error":{"message":"Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 30601.","type":"tokens","code":"rate_limit_exceeded"}}',
+  ],
+  [
+    'a request that is larger than the limit of Groq, behind LiteLLM',
+    429,
+    {},
+    '{"error":{"message":"litellm.RateLimitError: GroqException - Request too large for model `m` in organization `o` service tier `on_demand` on tokens per minute (TPM): Limit 8000, Requested 34041"}}',
+  ],
+  [
+    'a context that an account of Anthropic may not have',
+    429,
+    {},
+    '{"type":"error","error":{"type":"rate_limit_error","message":"Extra usage is required for long context requests."}}',
+  ],
   ['a limit that clients are not to retry', 429, { 'x-should-retry': 'false' }, ''],
 ])('%s is no rate limit', (_what, status, headers, text) => {
   expect(limitIn(status, headers, text)).toBeUndefined();

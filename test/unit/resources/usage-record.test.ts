@@ -1,3 +1,4 @@
+import { uuidOf } from '../../../src/resources/ids.ts';
 import {
   isUsageRecordOf,
   newUsageRecord,
@@ -36,9 +37,17 @@ describe('the name of a record', () => {
     'of a conversation with the name %s is not that of an owner or a namespace',
     (name) => {
       const own = usageRecordNameOf({ conversation: { name, uid: 'any' } });
-      expect(own).toMatch(/^usage-[0-9a-f]{32}$/);
+      expect(own).toMatch(/^usage-of[0-9a-f]{32}$/);
     },
   );
+
+  it('of one conversation can be taken by no other conversation', () => {
+    const nameFor = (name: string) => usageRecordNameOf({ conversation: { name, uid: 'any' } });
+    const own = nameFor('nightly');
+    const tries = ['usage-', 'usage-of'].map((prefix) => own.slice(prefix.length));
+    for (const name of [...tries, uuidOf('usage/conversation/nightly')])
+      expect(nameFor(name)).not.toBe(own);
+  });
 
   it('is a valid one whatever the owner and the conversation are called', () => {
     for (const subject of [

@@ -32,6 +32,7 @@ class Bench {
       credential: 'team',
       key: 'sk-1',
       host: 'api.example',
+      model: 'large',
       bodyBytes: 400,
       maxOutputTokens: 100,
       signal: new AbortController().signal,
@@ -72,6 +73,75 @@ it('calls without a credential share a rest at their host', async () => {
   void call.refused({ restMs: 9_000 });
   expect((await bench.call(none)).isUnderWay).toBe(false);
   expect((await bench.call({ ...none, host: 'b.example' })).isUnderWay).toBe(true);
+});
+
+it('a model without room holds up no calls of other models, also under limits of the key', async () => {
+  for (const limits of [[], [one]]) {
+    const bench = new Bench(...limits);
+    const { call } = await bench.call();
+    void call.refused({ restMs: 60_000 });
+    expect((await bench.call()).isUnderWay).toBe(false);
+    const other = await bench.call({ model: 'small' });
+    expect(other.isUnderWay).toBe(true);
+    other.call.end();
+    await bench.clock.advance(60_000);
+    expect((await bench.call({ model: 'small' })).isUnderWay).toBe(limits.length === 0);
+  }
+});
+
+it('a call whose agent leaves while it waits for the limits of the key stops to be one of its model', async () => {
+  const bench = new Bench(one);
+  const first = await bench.call();
+  const leaving = new AbortController();
+  const second = await bench.call({ model: 'small', signal: leaving.signal });
+  leaving.abort();
+  await bench.clock.settle();
+  expect(second.error).toBe(leaving.signal.reason);
+  second.call.end();
+  first.call.end();
+  await bench.clock.advance(121_000);
+  await bench.call({ model: 'third' });
+  expect(bench.keys.size).toBe(2);
+});
+
+it('calls that wait take half of the room for calls, and an owner half of that', async () => {
+  const bench = new Bench();
+  const { call } = await bench.call();
+  void call.refused({ restMs: 60_000 });
+  const mebibyte = 1_048_576;
+  const ask = (owner: string, bodyBytes: number, signal = new AbortController().signal) =>
+    bench.call({ conversation: aConversation({ spec: { owner } }), bodyBytes, signal });
+  const leaving = new AbortController();
+  const waits = await ask('alice', 31 * mebibyte, leaving.signal);
+  expect(waits.error).toBeUndefined();
+  expect((await ask('alice', 2 * mebibyte)).error).toMatchObject({
+    kind: 'busy',
+    retryAfterSeconds: 60,
+  });
+  expect((await ask('bob', 31 * mebibyte)).error).toBeUndefined();
+  expect((await ask('carol', 3 * mebibyte)).error).toMatchObject({ kind: 'busy' });
+  leaving.abort();
+  await bench.clock.settle();
+  expect((await ask('carol', 3 * mebibyte)).error).toBeUndefined();
+});
+
+it('small calls that wait are at most half of all', async () => {
+  const bench = new Bench();
+  const { call } = await bench.call();
+  void call.refused({ restMs: 60_000 });
+  const states = [];
+  for (let number = 0; number < 1_200; number++)
+    states.push(
+      await bench.call({ conversation: aConversation({ spec: { owner: `o-${number % 4}` } }) }),
+    );
+  expect(states.filter(({ error }) => error === undefined).length).toBe(998);
+});
+
+it('many names of models take a bounded part of the memory, and lift no limit', async () => {
+  const bench = new Bench({ credential: 'team', calls: 2_000 });
+  for (let number = 0; number < 2_000; number++) await bench.call({ model: `m-${number}` });
+  expect(bench.keys.size).toBeLessThanOrEqual(1_001);
+  expect((await bench.call({ model: 'm-0' })).isUnderWay).toBe(false);
 });
 
 it('a wait that is too long is refused with a time, in words of its reason', async () => {

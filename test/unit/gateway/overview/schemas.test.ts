@@ -242,6 +242,53 @@ describe('what owners spend', () => {
     ]);
   });
 
+  it('has the budgets whose rest was too little for a call, for which new starts are refused', () => {
+    const scene = setUp();
+    scene.quotas.set(aQuota('each', { budget: budget(5) }));
+    scene.quotas.set(aQuota('together', { scope: 'Namespace', budget: budget(9) }));
+    const use = (subject: UsageSubject, quota: string, spent: string) =>
+      scene.usageRecords.set(aRecord(subject, { accounts: [account(quota, spent)] }));
+    const refuse = (index: number, owner: string, quota: string, subject: UsageSubject) =>
+      scene.conversations.set(
+        cachedConversation(
+          aConversation({
+            name: id(index),
+            spec: { owner },
+            status: {
+              ...ready,
+              budgetExhaustion: {
+                quota,
+                record: usageRecordNameOf(subject),
+                account: account(quota, '').key,
+                unit: 'USD',
+                limit: quota === 'each' ? '5' : '9',
+                raised: '0',
+                spent: '0',
+                time: noon,
+              },
+            },
+          }),
+        ),
+      );
+    for (const [index, owner, spent] of [
+      [1, 'alice', '4.7'],
+      [2, 'bob', '1'],
+    ] as const) {
+      use({ owner, month }, 'each', spent);
+      refuse(index, owner, 'each', { owner, month });
+    }
+    use({ owner: 'carol', month }, 'each', '4.7');
+    use({ month }, 'together', '8.9');
+    refuse(3, 'dave', 'together', { month });
+    expect(scene.read().exhausted_budgets).toMatchObject({
+      total: 2,
+      items: [
+        { quota: 'together', owner: null, spent: 8.9 },
+        { quota: 'each', owner: 'alice', spent: 4.7 },
+      ],
+    });
+  });
+
   it('names no more owners than it may, and says how many there are', () => {
     const scene = setUp();
     for (let index = 0; index < maxItems + 5; index++)

@@ -224,6 +224,10 @@ describe('a body that is wrong', () => {
     ['"prompt_id"', 'openai-chat', { prompt_id: 'other' }],
     ['"router_settings_override"', 'openai-chat', { router_settings_override: { num_retries: 9 } }],
     ['"extra_headers"', 'openai-chat', { extra_headers: { 'openai-organization': 'other' } }],
+    // With these, one call has LiteLLM refuse the model to all callers, for as long as it asks.
+    ['"mock_response"', 'openai-chat', { mock_response: 'litellm.RateLimitError' }],
+    ['"mock_testing_rate_limit_error"', 'gemini', { mock_testing_rate_limit_error: true }],
+    ['"cooldown_time"', 'anthropic-messages', { cooldown_time: 86_400 }],
     ['"litellm_credential_name"', 'openai-chat', { litellm_credential_name: 'other' }],
     ['"stream"', 'openai-chat', { stream: 1 }],
     ['"stream"', 'anthropic-messages', { stream: 'true' }],
