@@ -60,7 +60,7 @@ export function shownAmount(amount: number, unit: BudgetUnit): string {
 const nanosPerDollar = 1_000_000_000;
 
 /**
- * A sum of calls for people: from a dollar on in cents, below in hundredths of a cent. It is
+ * A sum of calls for people: from a dollar on in cents, below in hundredths of a cent. Sums are
  * rounded down, so that what is spent within a limit never looks like all of it, or more. An amount
  * under these is shown as it is, never as zero.
  */
