@@ -6,7 +6,7 @@ export const publicHost = 'git.example.test';
 export const gitPort = 8080;
 export const modelHost = 'models.example.test';
 export const modelPort = 8081;
-/** What the model says, whatever it is asked. */
+/** Answer of that model to every request. */
 export const modelAnswer = 'The model outside answers.';
 /** Hosts that only the proxy can resolve; their certificate is of a private authority. */
 export const hiddenHost = 'git.hidden.test';

@@ -1,7 +1,7 @@
 import { kubectl } from '../../e2e/support/cluster.ts';
 import { release } from '../../e2e/support/installation.ts';
 import { eventually } from '../../support/eventually.ts';
-import { saying, type RestUser } from '../../support/rest-user.ts';
+import type { RestUser } from '../../support/rest-user.ts';
 import type { StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { sources, type Connection, type Source, type Target } from './connections.ts';
 import { firstUser, namespace, podOf, sandboxes, stranger, strangerPort } from './installation.ts';
@@ -86,7 +86,8 @@ export class Scene {
   /** Sends the same conversation a message. */
   async say(text: string): Promise<void> {
     const path = `/api/v1/app-conversations/${this.#conversation}/send-message`;
-    const { status } = await this.#user.call('POST', path, saying(text));
+    const message = { role: 'user', content: [{ type: 'text', text }], run: true };
+    const { status } = await this.#user.call('POST', path, message);
     if (status !== 200) throw new Error(`the message got the status ${status}`);
   }
 
