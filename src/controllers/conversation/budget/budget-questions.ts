@@ -102,11 +102,7 @@ export class BudgetQuestions {
         return againAfterMs;
       }
       const offered = raiseOf(exhaustion, facts);
-      const question = questionOf(
-        exhaustion,
-        { uid: stored.metadata.uid, agentEpoch, now },
-        offered,
-      );
+      const question = questionOf(exhaustion, facts, { agentEpoch, now, offered });
       scope.status = withBudgetQuestion(status, question, now);
     }
     const { resetTime } = exhaustion;
