@@ -11,6 +11,9 @@ export const questionLines = (question: WholeApprovalRecord): readonly string[] 
   ...(question.call_hash === null
     ? ['The tool calls can not be read whole, so they can only be rejected.']
     : []),
+  ...(question.decided_by === 'Admin'
+    ? ['To approve this, you need the verb "charge" on usagerecords.']
+    : []),
   ...(question.notice === null ? [] : [question.notice]),
   ...(question.options.length === 0
     ? []

@@ -1,14 +1,16 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { found, isForbidden } from '@conversation-operator/kube/errors';
 import { ageOf } from '@conversation-operator/kube/object';
 import { formatAmount } from '../budget/money.ts';
-import { useOf } from '../quota/budgets.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
-import { usageRecords } from '../resources/usage-record.ts';
-import { forecastOf } from '../sentences/forecast.ts';
 import { withCluster, type PluginOptions } from './cluster.ts';
 import { chosenOwner } from './owner.ts';
-import { quotaOf, readScene, titlesOf, type Scene } from './scene.ts';
+import {
+  lacksBudgets,
+  nextStartOf,
+  quotaOf,
+  readScene,
+  withBudgetsOf,
+  type Scene,
+} from './scene.ts';
 import { print, printTable, printValue, say } from './terminal.ts';
 
 /** Words for what limits on stored objects count, where these differ from the field of REST. */
@@ -16,32 +18,18 @@ const storedUnits: Readonly<Record<string, string>> = { stored_bytes: 'bytes of 
 
 const count = (value: number | undefined): string => (value === undefined ? '–' : String(value));
 
-const forbidden = (error: unknown): 'forbidden' => {
-  if (isForbidden(error)) return 'forbidden';
-  throw error;
-};
-
-/** One line for each budget that holds for an owner. The plugin reads the records of these alone. */
-const budgetLines = (
-  client: KubeClient,
-  { lookup, namespace, now }: Scene,
-  owner: string,
-): Promise<readonly string[]> =>
-  Promise.all(
-    lookup.budgetsOf(owner, now).map(async (budget) => {
-      const { quota: of, unit, endsAtMs, record: key } = budget;
-      const record = await found(client.get(usageRecords, namespace, key.name)).catch(forbidden);
-      if (record === 'forbidden')
-        return `${of.quotaName}: a budget of ${of.amount} ${unit} for models. What is spent is not shown: you may not get usagerecords.`;
-      const { limit, spent, reserved } = useOf(budget, record);
-      const whose = of.scope === 'Owner' ? owner : 'all owners';
-      const [all, used, held] = [limit, spent, reserved].map((amount) =>
-        formatAmount(amount, unit),
-      );
-      const end = new Date(endsAtMs).toISOString();
-      return `${of.quotaName}: ${used} of ${all} ${unit} a ${of.period.toLowerCase()} spent on models by ${whose}, ${held} reserved; starts again at ${end}.`;
-    }),
-  );
+/** One line for each budget that holds for an owner. */
+const budgetLines = (scene: Scene, owner: string): readonly string[] =>
+  scene.lookup.budgetsOf(owner, scene.now).map(({ quota: of, unit, endsAtMs, use }) => {
+    if (lacksBudgets(scene))
+      return `${of.quotaName}: a budget of ${of.amount} ${unit} for models. What is spent is not shown: you may not get usagerecords.`;
+    const whose = of.scope === 'Owner' ? owner : 'all owners';
+    const [all, used, held] = [use.limit, use.spent, use.reserved].map((amount) =>
+      formatAmount(amount, unit),
+    );
+    const end = new Date(endsAtMs).toISOString();
+    return `${of.quotaName}: ${used} of ${all} ${unit} a ${of.period.toLowerCase()} spent on models by ${whose}, ${held} reserved; starts again at ${end}.`;
+  });
 
 /** The part of an owner in the quotas, or all quotas where no owner is known. */
 export const quota = (options: PluginOptions): Promise<void> =>
@@ -50,7 +38,7 @@ export const quota = (options: PluginOptions): Promise<void> =>
     if (chosen !== undefined) {
       const { owner, from } = chosen;
       if (from !== undefined) say(`Owner: ${owner}, of ${from}.`);
-      const scene = await readScene(client, namespace);
+      const scene = await withBudgetsOf(await readScene(client, namespace), owner);
       // Without the quotas, the sentence would say that there is no limit.
       if (scene.unread.includes('conversationquotas'))
         await client.list(conversationQuotas, { namespace });
@@ -65,8 +53,8 @@ export const quota = (options: PluginOptions): Promise<void> =>
       );
       for (const { quota: name, of, limit, current } of record.caps)
         print(`${name}: ${current} of ${limit} ${storedUnits[of] ?? of} stored.`);
-      for (const line of await budgetLines(client, scene, owner)) print(line);
-      print(`One more start: ${forecastOf(record, titlesOf(scene, owner), scene.now)}`);
+      for (const line of budgetLines(scene, owner)) print(line);
+      print(`One more start: ${nextStartOf(scene, owner)}`);
       return;
     }
     const { items } = await client.list(conversationQuotas, namespace === '' ? {} : { namespace });

@@ -1,6 +1,6 @@
 import { systemClock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isForbidden } from '@conversation-operator/kube/errors';
+import { found, isForbidden } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { IndexedStore, type Indexers } from '@conversation-operator/kube/store';
 import { gatewayIndexers, type FreshCache } from '../gateway/lookup/cache.ts';
@@ -19,8 +19,9 @@ import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationIdOf } from '../resources/ids.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../resources/sandbox.ts';
+import { usageRecords, type CachedUsageRecord } from '../resources/usage-record.ts';
 import type { Facts } from '../sentences/facts.ts';
-import { pausedTitles, placeOf } from '../sentences/forecast.ts';
+import { forecastOf, pausedTitles, placeOf } from '../sentences/forecast.ts';
 import type { Around } from '../sentences/sentences.ts';
 
 /** The plugin shows no address and no key of an agent. */
@@ -53,6 +54,8 @@ export interface Scene {
   readonly now: number;
   /** Kinds that the person may not list, and without which sentences say less. */
   readonly unread: readonly string[];
+  /** The records that `withBudgetsOf` has read; the lookup reads them here. */
+  readonly usage: IndexedStore<CachedUsageRecord>;
 }
 
 /** Reads a namespace. Quotas and templates are left out where the person may not list them. */
@@ -73,6 +76,7 @@ export async function readScene(client: KubeClient, namespace: string): Promise<
     optional(conversationQuotas),
     optional(sandboxTemplates),
   ]);
+  const usage = new IndexedStore<CachedUsageRecord>({});
   const caches = {
     conversations: listed(stored.items, gatewayIndexers.conversations),
     sandboxes: listed(boxes.items, gatewayIndexers.sandboxes),
@@ -81,12 +85,43 @@ export async function readScene(client: KubeClient, namespace: string): Promise<
     apiKeys: listed([], gatewayIndexers.apiKeys),
     ownerSettings: listed([]),
     handovers: listed([], gatewayIndexers.handovers),
-    usageRecords: listed([]),
+    usageRecords: { ...listed<CachedUsageRecord>([]), store: usage },
   };
   const lookup = new ResourceLookup({ client, namespace, caches });
   const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });
   caps.open();
-  return { client, namespace, lookup, caps, now: Date.now(), unread };
+  return { client, namespace, lookup, caps, now: Date.now(), unread, usage };
+}
+
+/**
+ * Reads what is spent of an owner's budgets, without which a start appears to have room. Reads the
+ * records of these budgets alone, because there is one for each owner and month.
+ */
+export async function withBudgetsOf(scene: Scene, owner: string): Promise<Scene> {
+  const { client, namespace, lookup, now, unread, usage } = scene;
+  try {
+    const records = await Promise.all(
+      lookup
+        .budgetsOf(owner, now)
+        .map(({ record: { name } }) => found(client.get(usageRecords, namespace, name))),
+    );
+    for (const record of records) if (record !== undefined) usage.set(record);
+    return scene;
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    return { ...scene, unread: [...unread, usageRecords.plural] };
+  }
+}
+
+export const lacksBudgets = ({ unread }: Pick<Scene, 'unread'>): boolean =>
+  unread.includes(usageRecords.plural);
+
+/** What one more start of an owner would do. Needs `withBudgetsOf`. */
+export function nextStartOf(scene: Scene, owner: string): string {
+  const forecast = forecastOf(quotaOf(scene, owner), titlesOf(scene, owner), scene.now);
+  return lacksBudgets(scene)
+    ? `${forecast} Budgets are left out: you may not get usagerecords.`
+    : forecast;
 }
 
 /** The records of a conversation as REST and the page have them, without keys and addresses. */

@@ -21,10 +21,10 @@ import { pendingApproval } from '../resources/approval.ts';
 import { cachedConversation, type CachedConversation } from '../resources/cached-conversation.ts';
 import type { Conversation } from '../resources/conversation.ts';
 import type { Sandbox } from '../resources/sandbox.ts';
+import { usageRecords } from '../resources/usage-record.ts';
 import { viewOfSandbox } from '../status/sandbox-phase.ts';
 import { since } from '../sentences/durations.ts';
 import { titleOf, type Facts } from '../sentences/facts.ts';
-import { forecastOf } from '../sentences/forecast.ts';
 import { groupOf } from '../sentences/groups.ts';
 import { sentenceOf } from '../sentences/sentences.ts';
 import { missingRight, withCluster, type PluginOptions } from './cluster.ts';
@@ -32,7 +32,15 @@ import { nameOf } from './list.ts';
 import { named } from './names.ts';
 import { claimLine, podLines } from './pod-facts.ts';
 import { questionLines } from './question.ts';
-import { aroundOf, factsOf, quotaOf, readScene, titlesOf, wholeTaskOf } from './scene.ts';
+import {
+  aroundOf,
+  factsOf,
+  nextStartOf,
+  quotaOf,
+  readScene,
+  wholeTaskOf,
+  withBudgetsOf,
+} from './scene.ts';
 import { print, printValue } from './terminal.ts';
 
 /** An object that was read, that does not exist, or that the person may not read. */
@@ -101,14 +109,14 @@ export async function explain(
   namespace: string,
   text: string,
 ): Promise<Explanation> {
-  const scene = await readScene(client, namespace);
-  const known = named(scene, text);
+  const all = await readScene(client, namespace);
+  const known = named(all, text);
   const { conversation: stored, sandbox } = await storedWithSandbox(client, known);
   const conversation = cachedConversation(stored);
   const { owner } = conversation.spec;
+  const scene = await withBudgetsOf(all, owner);
   const facts = { ...factsOf(scene, conversation), task: wholeTaskOf(stored) };
   const quota = quotaOf(scene, owner);
-  const titleBy = titlesOf(scene, owner);
   const place = { namespace, name: sandbox?.metadata.name ?? '' };
   const [pod, claim] =
     sandbox === undefined
@@ -137,7 +145,7 @@ export async function explain(
     before: quota.queue
       .slice(0, Math.max(0, position))
       .map((name) => titleOfSandbox(scene.lookup.conversationsNaming(name), name)),
-    forecast: forecastOf(quota, titleBy, scene.now),
+    forecast: nextStartOf(scene, owner),
     question: questionOf(stored, sandbox),
     timeline: timelineOf({
       conversation,
@@ -268,7 +276,7 @@ const valueOf = (explanation: Explanation) => {
       ...('refused' in pod ? [pod.refused] : []),
       ...('refused' in claim ? [claim.refused] : []),
       ...(eventsRefused === undefined ? [] : [eventsRefused]),
-      ...unread.map((plural) => `list ${plural}`),
+      ...unread.map((plural) => `${plural === usageRecords.plural ? 'get' : 'list'} ${plural}`),
     ],
   };
 };

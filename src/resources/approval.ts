@@ -226,6 +226,10 @@ export const isForgotten = (
 /** Whether the operator asks, because a budget is used up. The agent knows nothing of it. */
 export const isBudgetQuestion = ({ kind }: Pick<Approval, 'kind'>): boolean => kind === 'budget';
 
+/** Who may approve: a raise that the question does not leave to the owner is an admin's. */
+export const deciderOf = ({ kind, raise }: Approval): (typeof raiseDeciders)[number] =>
+  isBudgetQuestion({ kind }) ? (raise?.decidedBy ?? 'Admin') : 'Owner';
+
 /** Effect of an answer to a question about a budget, for people. */
 export const budgetNotice = {
   approve: 'The budget is raised, and the run then continues where it was.',

@@ -398,6 +398,7 @@ it('has no question in a view where it is not seen, so that its text does not co
     summary: 'rm -rf build',
     complete: true,
     sandbox_status: 'RUNNING',
+    decided_by: 'Owner',
     requested_at: new Date().toISOString(),
     notice: null,
     options: [{ id: 'approve', name: 'Approve', kind: 'allow_once' }],

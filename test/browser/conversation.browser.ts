@@ -4,6 +4,7 @@ import {
   aQuota,
   aSandbox,
   aTask,
+  anAccount,
   everyKind,
   idOf,
 } from '../support/page-records.ts';
@@ -386,6 +387,7 @@ describe('a question of the agent', () => {
         summary: command,
         complete: true,
         sandbox_status: 'RUNNING',
+        decided_by: 'Owner',
         requested_at: new Date().toISOString(),
         notice: null,
         options: [
@@ -451,6 +453,35 @@ describe('a question of the agent', () => {
       [`/api/v1/app-conversations/${id}/approvals/a1`, { option_id: 'approve' }],
     ]);
   });
+
+  it.each([
+    ['user', ['Stop here']],
+    ['admin', ['Stop here', 'Continue with $1 more']],
+  ] as const)(
+    'offers a raise of an administrator to a person with the role %s',
+    async (role, names) => {
+      const { page } = window;
+      service.answers.set('GET /api/v1/users/me', { status: 200, json: anAccount({ role }) });
+      const fields = {
+        kind: 'budget',
+        decided_by: 'Admin',
+        sandbox_status: 'PAUSED',
+        summary: 'Continue with $1 more? An administrator has to allow this.',
+        options: [
+          { id: 'continue', name: 'Continue with $1 more', kind: 'allow_once' },
+          { id: 'stop', name: 'Stop here', kind: 'reject_once' },
+        ],
+      };
+      service.snapshots = service.snapshots.map((snapshot) => ({
+        ...snapshot,
+        conversations: [asking('b1', 'The budget is used up.', fields)],
+      }));
+      await open();
+      await page.locator('.agent-question', { hasText: 'An administrator has to' }).waitFor();
+      await page.locator('.agent-question button[aria-disabled=false]').first().waitFor();
+      expect(await page.locator('.agent-question button').allTextContents()).toEqual(names);
+    },
+  );
 
   it.each([
     [null, /^The sandbox is paused\. Your answer resumes it\.$/],

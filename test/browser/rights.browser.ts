@@ -45,6 +45,7 @@ beforeEach(() => {
                   { id: 'no', name: 'Reject', kind: 'reject_once' },
                 ],
                 sandbox_status: 'RUNNING',
+                decided_by: 'Owner',
                 requested_at: one.updated_at,
                 notice: null,
               },

@@ -457,6 +457,7 @@ describe('an answer to a question', () => {
         complete: true,
         sandbox_status: 'RUNNING',
         notice: null,
+        decided_by: 'Owner',
         requested_at: new Date().toISOString(),
         options: [
           { id: 'approve', name: 'Approve', kind: 'allow_once' },

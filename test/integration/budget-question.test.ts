@@ -106,7 +106,7 @@ it('asks when the budget ends, and the run goes on with its context once its own
     complete: true,
     notice: null,
     title: expect.stringMatching(/^The budget is used up\. Continue with \$/) as string,
-    summary: expect.stringContaining('has spent $0.002 of its budget of $0.017') as string,
+    summary: expect.stringContaining('has spent $0.002 of the budget of $0.017') as string,
   });
   expect(await up.conversation(id)).toMatchObject({
     sandbox_status_reason: 'budget-exhausted',
@@ -175,6 +175,7 @@ it('lets only an administrator raise the budget beyond maxRaise, and says so', a
   const id = await stopped(bob, 'admin');
   const question = await askedOf(bob, id);
   expect(question.summary).toContain('An administrator has to allow this.');
+  expect(question.decided_by).toBe('Admin');
   expect(await answer(bob, id, question.id, 'approve')).toMatchObject({
     status: 403,
     body: { code: 'forbidden', detail: 'Only a key with the role admin can allow this raise.' },
@@ -201,7 +202,7 @@ it.each([
   {
     own: 1,
     ofOwner: amount,
-    asks: /^Continue with \$\S+ more\? Quota default has spent /,
+    asks: /^Continue with \$\S+ more\? The owner carol-1 has spent /,
     max: 1,
     raises: 1,
   },

@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { packPlugin } from '../../build/kubectl-plugin.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
+import { newUsageRecord } from '../../src/resources/usage-record.ts';
 import { startApiFront } from '../support/api-front.ts';
 import { runApiServer } from '../support/api-server.ts';
 import { aSandbox, aStoredConversation } from '../support/builders.ts';
@@ -225,6 +226,35 @@ it('a waiting start names its place and what frees it, and quota the same', asyn
   await printed('pause', 'queued-one');
   await shows('queued-two', /: RUNNING/);
   for (const name of ['one', 'two', 'three']) await printed('delete', `queued-${name}`, '--yes');
+});
+
+it('why and quota know that a budget holds up starts', async () => {
+  const owner = 'poor';
+  const budget = { amount: 1, period: 'Month', onExceeded: 'Queue' };
+  const made = {
+    apiVersion: 'conversation-operator.dev/v1alpha1',
+    kind: 'ConversationQuota',
+    metadata: { name: owner },
+    spec: { scope: 'Owner', owner, limit: 4, onExceeded: 'Queue', budget },
+  };
+  const month = new Date().toISOString().slice(0, 'YYYY-MM'.length);
+  const record = newUsageRecord('default', { owner, month });
+  const { name } = record.metadata;
+  const accounts = [{ key: `${owner}/Month/${month}-01`, unit: 'USD', spent: '1' }];
+  for (const object of [made, record])
+    await kubectl(up.kubeconfig, ['create', '-f', '-'], JSON.stringify(object));
+  const status = JSON.stringify({ status: { accounts } });
+  const spent = await kubectl(up.kubeconfig, [
+    ...['patch', 'usagerecord', name, '--subresource=status', '--type=merge', '-p', status],
+  ]);
+  expect(spent.stderr).toBe('');
+  await create('poor-one', { owner, ...message('Work.') });
+  const next =
+    /One more start: The start would wait: your budget for models is used up\. It starts again at /;
+  await shows('poor-one', next);
+  expect(await printed('quota', '--owner', owner)).toMatch(next);
+  for (const each of [`conversation/poor-one`, `conversationquota/${owner}`, `usagerecord/${name}`])
+    await kubectl(up.kubeconfig, ['delete', each]);
 });
 
 it('a failed start has its remedy, and follow ends with 1', async () => {

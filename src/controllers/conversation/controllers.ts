@@ -157,7 +157,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     logger,
     configurations,
     approvals,
-    budgets: new BudgetQuestions({ client, clock, logger, events, stores }),
+    budgets: new BudgetQuestions({ client, clock, logger, stores }),
     poller,
     newOwner,
     runs,

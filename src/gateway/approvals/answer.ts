@@ -4,6 +4,7 @@ import {
   answerTo,
   approvalDecisions,
   budgetNotice,
+  deciderOf,
   isBudgetQuestion,
   isSummaryWhole,
   maxAnswers,
@@ -160,7 +161,7 @@ export function budgetEffectOf(
   if (open === undefined || !isBudgetQuestion(open)) return undefined;
   const answer = 'option_id' in body ? { option: body.option_id } : { decision: body.decision };
   if (meaningOf(open, answer)?.accept !== true) return budgetNotice.reject;
-  if (open.raise?.decidedBy !== 'Owner' && role !== 'admin') throw onlyAdmin('allow this raise');
+  if (deciderOf(open) === 'Admin' && role !== 'admin') throw onlyAdmin('allow this raise');
   return budgetNotice.approve;
 }
 

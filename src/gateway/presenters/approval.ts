@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import {
   approvalKinds,
+  deciderOf,
   forgottenNotice,
   isForgotten,
   isSummaryWhole,
   optionKinds,
   pendingApproval,
+  raiseDeciders,
   type Approval,
 } from '../../resources/approval.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
@@ -32,6 +34,9 @@ export const approvalSchema = z.object({
   options: z.array(z.object({ id: z.string(), name: z.string(), kind: z.enum(optionKinds) })),
   requested_at: timestampSchema,
   sandbox_status: z.enum(sandboxStatuses),
+  decided_by: z
+    .enum(raiseDeciders)
+    .describe('Who may approve. Admin: only with the role admin, because a budget is to grow.'),
   notice: nullableText.describe(
     'Effect of an answer where the agent has forgotten its question; else null.',
   ),
@@ -86,6 +91,7 @@ const recordOf = (
     options: [...options],
     requested_at: wireTime(requestedTime),
     sandbox_status: sandboxStatus,
+    decided_by: deciderOf(approval),
     notice: noticeOf(conversation, sandboxStatus),
   };
 };

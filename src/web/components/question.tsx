@@ -98,6 +98,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const given = questions.given.value?.id === approval.id ? questions.given.value : undefined;
   const isPending = given !== undefined && given.state !== 'failed';
   const isBudget = approval.kind === 'budget';
+  const isForAdmin = approval.decided_by === 'Admin' && page.account.value?.role !== 'admin';
   const reading = questions.reading.value?.id === approval.id ? questions.reading.value : undefined;
   const text = reading?.whole?.text ?? approval.summary;
   /** The text whose end the user has seen. */
@@ -128,10 +129,11 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
       </button>
     );
   };
-  // All agents get the same order of buttons, with rejections on the left.
-  const once = approval.options.filter(({ kind }) => isOnce(kind));
   const rejecting = ({ kind }: Approval['options'][number]) => isRejection(kind);
-  const always = approval.options.filter(({ kind }) => !isOnce(kind));
+  const offered = isForAdmin ? approval.options.filter(rejecting) : approval.options;
+  // All agents get the same order of buttons, with rejections on the left.
+  const once = offered.filter(({ kind }) => isOnce(kind));
+  const always = offered.filter(({ kind }) => !isOnce(kind));
   const rejects = approval.options.some(({ kind }) => isRejection(kind));
   return (
     <section id="question" class="agent-question" aria-labelledby={`question-${approval.id}`}>

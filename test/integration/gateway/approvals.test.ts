@@ -91,6 +91,7 @@ describe('approvals', () => {
     summary: 'rm -rf build',
     complete: true,
     options: approval.options,
+    decided_by: 'Owner',
     requested_at: '2026-01-01T00:00:00.000000Z',
     sandbox_status: 'RUNNING',
     notice: null,

@@ -43,3 +43,12 @@ it('a question that can not be read whole says what that means', () => {
     'The tool calls can not be read whole, so they can only be rejected.',
   );
 });
+
+it.each(['Owner', 'Admin'] as const)(
+  'a question about a budget says what its approval needs where the decision is of %s',
+  (decidedBy) => {
+    const needs = 'To approve this, you need the verb "charge" on usagerecords.';
+    const lines = linesOf({ kind: 'budget', raise: { amount: '1', unit: 'USD', decidedBy } });
+    expect(lines.includes(needs)).toBe(decidedBy === 'Admin');
+  },
+);

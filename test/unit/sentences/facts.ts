@@ -39,6 +39,7 @@ export const asking = (command: string): Fields => ({
     complete: true,
     options: [],
     sandbox_status: 'RUNNING',
+    decided_by: 'Owner',
     requested_at: '2026-01-01T11:48:00.000000Z',
     notice: null,
   },

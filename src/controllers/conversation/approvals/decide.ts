@@ -1,3 +1,4 @@
+import { parseAmount, shownAmount } from '../../../budget/money.ts';
 import {
   answerTo,
   isBudgetQuestion,
@@ -160,9 +161,18 @@ export function eventsOfApproval(
   const events: EventDetails[] = [];
   const isOfBudget = (id: string): boolean =>
     before?.approval?.id === id && isBudgetQuestion(before.approval);
+  const raiseOf = (id: string): Approval['raise'] =>
+    isOfBudget(id) ? before?.approval?.raise : undefined;
   const known = new Set(before?.closedApprovals?.map(({ id }) => id));
   for (const { id, outcome, option, message } of after.closedApprovals ?? []) {
     if (known.has(id)) continue;
+    const raise = outcome === 'Approved' ? raiseOf(id) : undefined;
+    if (raise !== undefined)
+      events.push({
+        type: 'Normal',
+        reason: 'BudgetRaised',
+        message: `The budget was raised by ${shownAmount(parseAmount(raise.amount, raise.unit), raise.unit)}.`,
+      });
     events.push(
       outcome === 'Withdrawn'
         ? {

@@ -1,13 +1,6 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import { found } from '@conversation-operator/kube/errors';
-import {
-  amountOf,
-  boundOf,
-  formatAmount,
-  parseAmount,
-  shownAmount,
-  sumOf,
-} from '../../../budget/money.ts';
+import { amountOf, boundOf, formatAmount, parseAmount, sumOf } from '../../../budget/money.ts';
 import { Periods } from '../../../budget/period.ts';
 import type { Approval, RecordedAnswer } from '../../../resources/approval.ts';
 import { conversations } from '../../../resources/conversation.ts';
@@ -20,7 +13,7 @@ import {
 import { usageRecords } from '../../../resources/usage-record.ts';
 import { viewOfSandbox } from '../../../status/sandbox-phase.ts';
 import type { Stores } from '../../caches.ts';
-import type { RecordingNeeds } from '../../controller-spec.ts';
+import type { CommonNeeds } from '../../controller-spec.ts';
 import { storedConversation, storedObject } from '../../stored-object.ts';
 import type { Scope } from '../scope.ts';
 import {
@@ -38,7 +31,7 @@ import {
   type BudgetFacts,
 } from './decide.ts';
 
-export interface BudgetQuestionsOptions extends RecordingNeeds {
+export interface BudgetQuestionsOptions extends CommonNeeds {
   readonly stores: Pick<Stores, 'quotas' | 'usageRecords'>;
 }
 
@@ -109,11 +102,7 @@ export class BudgetQuestions {
         return againAfterMs;
       }
       const offered = raiseOf(exhaustion, facts);
-      const question = questionOf(
-        exhaustion,
-        { uid: stored.metadata.uid, agentEpoch, now },
-        offered,
-      );
+      const question = questionOf(exhaustion, facts, { agentEpoch, now, offered });
       scope.status = withBudgetQuestion(status, question, now);
     }
     const { resetTime } = exhaustion;
@@ -135,7 +124,7 @@ export class BudgetQuestions {
   }
 
   async #apply(scope: Scope, answered: Answered): Promise<void> {
-    const { clock, events } = this.#options;
+    const { clock } = this.#options;
     const { question, answer, exhaustion } = answered;
     if (!answer.accept) {
       scope.status = withBudgetRejected(scope.status, isoTime(clock));
@@ -152,12 +141,6 @@ export class BudgetQuestions {
     }
     await this.#resume(scope);
     scope.status = withBudgetRaised(scope.status, isoTime(clock));
-    const { unit } = exhaustion;
-    events.record(scope.stored, {
-      type: 'Normal',
-      reason: 'BudgetRaised',
-      message: `The budget was raised by ${shownAmount(parseAmount(question.raise?.amount ?? '0', unit), unit)}.`,
-    });
   }
 
   /** Adds the raise to the UsageRecord. Returns why not; undefined once the record has it. */

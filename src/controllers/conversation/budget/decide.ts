@@ -96,25 +96,40 @@ export function raiseOf(exhaustion: BudgetExhaustion, facts: BudgetFacts): Offer
 
 const options = { proceed: 'continue', stop: 'stop' } as const;
 
+/**
+ * Who has spent how much of which budget. The owner and an admin who decides for it read the same
+ * words, so they name the owner. A raise holds for one period, so they name no amount a period.
+ */
+function spentWords(exhaustion: BudgetExhaustion, facts: BudgetFacts, limit: number): string {
+  const { unit, quota } = exhaustion;
+  const spent = shownSpent(parseAmount(exhaustion.spent, unit), unit);
+  const budget = budgetInForce(exhaustion, facts);
+  if (quota === undefined || budget === undefined)
+    return `This conversation has spent ${spent} of its budget of ${shownAmount(limit, unit)}`;
+  const { owner } = facts.conversation.spec;
+  const who = budget.scope === 'Owner' ? `The owner ${owner} has` : 'All owners together have';
+  return `${who} spent ${spent} of the budget of ${shownAmount(limit, unit)} for this ${budget.period.toLowerCase()} (quota ${quota})`;
+}
+
 /** The question whether the run may go on. Its id is new each time, so that an answer counts once. */
 export function questionOf(
   exhaustion: BudgetExhaustion,
+  facts: BudgetFacts,
   {
-    uid,
     agentEpoch,
     now,
-  }: { readonly uid: string; readonly agentEpoch: number; readonly now: string },
-  { amount, decidedBy }: OfferedRaise,
+    offered: { amount, decidedBy },
+  }: { readonly agentEpoch: number; readonly now: string; readonly offered: OfferedRaise },
 ): Approval {
-  const { unit, quota, account, resetTime } = exhaustion;
+  const { unit, account, resetTime } = exhaustion;
+  const { uid } = facts.conversation.metadata;
   const spent = parseAmount(exhaustion.spent, unit);
   const limit = sumOf(parseAmount(exhaustion.limit, unit), parseAmount(exhaustion.raised, unit));
   const more = shownAmount(amount, unit);
-  const whose = quota === undefined ? 'This conversation' : `Quota ${quota}`;
   const rest = spent < limit ? ', and the rest is too little for the next call' : '';
   const summary = [
     `Continue with ${more} more?`,
-    `${whose} has spent ${shownSpent(spent, unit)} of its budget of ${shownAmount(limit, unit)}${rest}.`,
+    `${spentWords(exhaustion, facts, limit)}${rest}.`,
     `With the raise, the budget is ${shownAmount(sumOf(limit, amount), unit)}, and the run continues where it was.`,
     ...(decidedBy === 'Admin' ? ['An administrator has to allow this.'] : []),
     ...(resetTime === undefined

@@ -148,6 +148,7 @@ export const approval = {
     { id: 'approve', name: 'Approve', kind: 'allow_once' },
     { id: 'reject', name: 'Reject', kind: 'reject_once' },
   ],
+  decided_by: 'Owner',
   requested_at: updatedAt,
   sandbox_status: 'RUNNING',
   notice: null,

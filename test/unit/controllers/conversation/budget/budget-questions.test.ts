@@ -283,6 +283,10 @@ it('raises the budget of the conversation itself to an absolute amount', async (
   const { spec, status } = await bench.conversation(name);
   expect(spec.budget).toEqual({ amount: 4, currency: 'USD' });
   expect(status).toMatchObject({ closedApprovals: [{ id, outcome: 'Approved' }] });
+  // The patch of the conversation has a conflict repeat the reconcile, and so its steps.
+  expect(bench.events.filter(({ reason }) => reason === 'BudgetRaised')).toEqual([
+    expect.objectContaining({ message: 'The budget was raised by $2.' }),
+  ]);
 });
 
 it('lets an admin decide where the owner may add nothing, and records that', async () => {

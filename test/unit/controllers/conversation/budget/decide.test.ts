@@ -173,8 +173,9 @@ describe('raiseOf', () => {
   });
 });
 
-const asked = (offered: Parameters<typeof questionOf>[2], exhausted = exhaustion): Approval =>
-  questionOf(exhausted, { uid: 'u', agentEpoch: 3, now: noon }, offered);
+type Offered = Parameters<typeof questionOf>[2]['offered'];
+const asked = (offered: Offered, exhausted = exhaustion, known = facts()): Approval =>
+  questionOf(exhausted, known, { agentEpoch: 3, now: noon, offered });
 const question = asked({ amount: 5e8, decidedBy: 'Owner' });
 
 describe('questionOf', () => {
@@ -183,7 +184,7 @@ describe('questionOf', () => {
       kind: 'budget',
       title: 'The budget is used up. Continue with $0.50 more?',
       summary:
-        'Continue with $0.50 more? Quota default has spent $0.99 of its budget of $1, and the rest is too little for the next call. With the raise, the budget is $1.50, and the run continues where it was. Without it, the run continues by itself when the budget starts again at 2026-04-01 00:00 UTC.',
+        'Continue with $0.50 more? The owner alice has spent $0.99 of the budget of $1 for this month (quota default), and the rest is too little for the next call. With the raise, the budget is $1.50, and the run continues where it was. Without it, the run continues by itself when the budget starts again at 2026-04-01 00:00 UTC.',
       complete: true,
       text: '',
       kept: true,
@@ -193,6 +194,20 @@ describe('questionOf', () => {
       ],
       raise: { amount: '0.5', unit: 'USD', decidedBy: 'Owner' },
     });
+  });
+
+  it('says of a budget of the namespace that all owners have spent it', () => {
+    const budget = aBudget();
+    const quotas = [aQuota('default', { scope: 'Namespace', budget })];
+    const month = '2026-03';
+    const { summary } = asked(
+      { amount: 5e8, decidedBy: 'Admin' },
+      { ...exhaustion, record: usageRecordNameOf({ month }) },
+      facts({ quotas }),
+    );
+    expect(summary).toContain(
+      'All owners together have spent $0.99 of the budget of $1 for this month (quota default), and',
+    );
   });
 
   it('says that an administrator has to allow it', () => {
@@ -208,11 +223,11 @@ describe('questionOf', () => {
   });
 
   it('has another id each time', () => {
-    const again = questionOf(
-      exhaustion,
-      { uid: 'u', agentEpoch: 3, now: later(1) },
-      { amount: 5e8, decidedBy: 'Owner' },
-    );
+    const again = questionOf(exhaustion, facts(), {
+      agentEpoch: 3,
+      now: later(1),
+      offered: { amount: 5e8, decidedBy: 'Owner' },
+    });
     expect(again.id).not.toBe(question.id);
   });
 });
