@@ -9,12 +9,14 @@ import { plainText } from '../../resources/plain-text.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import { byRequest, type Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { awaitsSandbox, isStartHeld } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-remedies.ts';
 import { SandboxCondition, SandboxReason, type Sandbox } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { conversationsIn } from '../quota/quota.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
 import { wireTime } from '../presenters/schemas.ts';
 
 /** Maximum characters of a text of a resource in the overview. */
@@ -108,9 +110,12 @@ interface Waiter {
   readonly conversation: CachedConversation | undefined;
 }
 
+type QueueItem = OverviewRecord['queue']['items'][number];
+
 /**
  * The sandboxes that wait for a slot, in the order in which the operator admits them. Sandboxes of
- * other owners overtake a sandbox whose owner is at the limit.
+ * other owners overtake a sandbox whose owner is at the limit. Then the starts that wait for a
+ * budget, the oldest first: they need a slot only after that.
  */
 export function queueOf(lookup: QueueLookup, now: number): OverviewRecord['queue'] {
   const { conversations: all, sandboxes } = lookup.everyHolding();
@@ -121,20 +126,47 @@ export function queueOf(lookup: QueueLookup, now: number): OverviewRecord['queue
     const slot = classify({ sandbox, conversations, now });
     return slot.state === 'waiting' ? { slot, conversation: conversations[0] } : [];
   });
-  const items = waiters
-    .sort((one, other) => byRequest(one.slot, other.slot))
-    .slice(0, maxItems)
-    .map(presentWaiter);
-  return { total: waiters.length, items };
+  const held = all.filter(
+    (conversation) =>
+      conversation.metadata.deletionTimestamp === undefined &&
+      isStartHeld(conversation) &&
+      awaitsSandbox(conversation),
+  );
+  const items = [
+    ...waiters
+      .sort((one, other) => byRequest(one.slot, other.slot))
+      .slice(0, maxItems)
+      .map(presentWaiter),
+    ...held.sort(byCreation).slice(0, maxItems).map(presentHeld),
+  ];
+  return {
+    total: waiters.length + held.length,
+    items: items.slice(0, maxItems).map((item, index) => ({ ...item, position: index + 1 })),
+  };
 }
 
-function presentWaiter(
-  { slot: { sandbox, requestedAt }, conversation }: Waiter,
-  index: number,
-): OverviewRecord['queue']['items'][number] {
+const byCreation = (one: CachedConversation, other: CachedConversation): number =>
+  one.metadata.creationTimestamp < other.metadata.creationTimestamp ? -1 : 1;
+
+function presentHeld(conversation: CachedConversation): Omit<QueueItem, 'position'> {
+  const { metadata, spec } = conversation;
+  const { reason, message } = sandboxViewOf(conversation, undefined);
+  return {
+    sandbox_id: null,
+    conversation_id: conversationIdOf(conversation),
+    owner: spec.owner,
+    reason: kebabCase(reason),
+    message: shortText(message),
+    since: wireTime(metadata.creationTimestamp),
+  };
+}
+
+function presentWaiter({
+  slot: { sandbox, requestedAt },
+  conversation,
+}: Waiter): Omit<QueueItem, 'position'> {
   const admitted = findCondition(sandbox.status?.conditions, SandboxCondition.admitted);
   return {
-    position: index + 1,
     sandbox_id: sandbox.metadata.name,
     conversation_id: conversation === undefined ? null : conversationIdOf(conversation),
     owner: sandbox.spec.owner,

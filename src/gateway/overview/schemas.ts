@@ -47,7 +47,7 @@ const ownerSchema = useSchema.extend({
 
 const waiterSchema = z.object({
   position: z.int().min(1),
-  sandbox_id: z.string(),
+  sandbox_id: nullableText.describe('Null: the start waits for a budget before it gets one.'),
   conversation_id: idSchema.nullable().describe('Null: the sandbox has no conversation.'),
   owner: z.string(),
   reason: z.string().describe('In kebab-case, as docs/reasons.md lists it.'),
@@ -145,7 +145,9 @@ export const overviewSchema = z.object({
       message: z.string().describe('What the last one was; it has no text of the provider.'),
     }),
   ).describe('Failures of providers of models in this month and the last, the latest first.'),
-  queue: listOf(waiterSchema).describe('In the order of admission.'),
+  queue: listOf(waiterSchema).describe(
+    'In the order of admission; then the starts that wait for a budget.',
+  ),
   quotas: listOf(quotaSchema),
   pools: listOf(poolSchema),
   templates: listOf(templateSchema).describe('Invalid ones first.'),

@@ -169,7 +169,7 @@ const waiterColumns: readonly Column<Waiter>[] = [
   {
     label: 'Conversation',
     cell: ({ conversation_id: id, sandbox_id: sandbox }) => (
-      <span class="id" title={id ?? sandbox}>
+      <span class="id" title={id ?? sandbox ?? ''}>
         {id ?? sandbox}
       </span>
     ),
@@ -179,8 +179,8 @@ const waiterColumns: readonly Column<Waiter>[] = [
 export const QueueTable = ({ overview: { queue } }: TableProps) => (
   <DataTable
     {...{ id: 'queue', title: 'Waiting for room', columns: waiterColumns, ...queue }}
-    keyOf={({ sandbox_id: sandbox }) => sandbox}
-    empty="Nothing waits. A start that exceeds a quota appears here with its reason."
+    keyOf={({ conversation_id: id, sandbox_id: sandbox }) => sandbox ?? id ?? ''}
+    empty="Nothing waits. A start that exceeds a quota or its budget appears here with its reason."
   />
 );
 

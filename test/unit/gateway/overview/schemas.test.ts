@@ -354,6 +354,34 @@ describe('the queue', () => {
     });
   });
 
+  it('has the starts that wait for a budget last, as many as the totals count', () => {
+    const scene = setUp();
+    const held = (index: number, error: string) => {
+      const errorCode = 'WaitingForBudget';
+      const start = { status: 'WORKING' as const, errorCode, error, transitions: [] };
+      const made = aConversation({ name: id(index), spec: { owner: 'bob' }, status: { start } });
+      const creationTimestamp = later(index * 1_000);
+      scene.conversations.set(
+        cachedConversation({ ...made, metadata: { ...made.metadata, creationTimestamp } }),
+      );
+    };
+    held(3, 'Waiting for the budget, too.');
+    held(2, 'Waiting for the budget.');
+    pair(scene, 1, { status: waitingSince(10) });
+    const { queue, totals: sums } = scene.read();
+    expect([queue.total, sums.waiting]).toEqual([3, 3]);
+    expect(queue.items.map(({ conversation_id: name }) => name)).toEqual([id(1), id(2), id(3)]);
+    expect(queue.items[1]).toEqual({
+      position: 2,
+      sandbox_id: null,
+      conversation_id: id(2),
+      owner: 'bob',
+      reason: 'waiting-for-budget',
+      message: 'Waiting for the budget.',
+      since: '2026-03-01T12:00:02.000000Z',
+    });
+  });
+
   it('has no title of a conversation, and no more items than it may', () => {
     const scene = setUp();
     for (let index = 0; index < maxItems + 3; index++)
