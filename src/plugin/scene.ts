@@ -116,7 +116,7 @@ export async function withBudgetsOf(scene: Scene, owner: string): Promise<Scene>
 export const lacksBudgets = ({ unread }: Pick<Scene, 'unread'>): boolean =>
   unread.includes(usageRecords.plural);
 
-/** What one more start of an owner would do. Needs `withBudgetsOf`. */
+/** The outcome of one more start of an owner, for people. Needs `withBudgetsOf`. */
 export function nextStartOf(scene: Scene, owner: string): string {
   const forecast = forecastOf(quotaOf(scene, owner), titlesOf(scene, owner), scene.now);
   return lacksBudgets(scene)

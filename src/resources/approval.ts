@@ -226,7 +226,7 @@ export const isForgotten = (
 /** Whether the operator asks, because a budget is used up. The agent knows nothing of it. */
 export const isBudgetQuestion = ({ kind }: Pick<Approval, 'kind'>): boolean => kind === 'budget';
 
-/** Who may approve: a raise that the question does not leave to the owner is an admin's. */
+/** The person who may approve: a raise that the question does not leave to the owner is an admin's. */
 export const deciderOf = ({ kind, raise }: Approval): (typeof raiseDeciders)[number] =>
   isBudgetQuestion({ kind }) ? (raise?.decidedBy ?? 'Admin') : 'Owner';
 

@@ -97,8 +97,8 @@ export function raiseOf(exhaustion: BudgetExhaustion, facts: BudgetFacts): Offer
 const options = { proceed: 'continue', stop: 'stop' } as const;
 
 /**
- * Who has spent how much of which budget. The owner and an admin who decides for it read the same
- * words, so they name the owner. A raise holds for one period, so they name no amount a period.
+ * The spending, in the same words for the owner and for an admin who decides for it: so they name
+ * the owner. A raise holds for one period, so they name no amount a period.
  */
 function spentWords(exhaustion: BudgetExhaustion, facts: BudgetFacts, limit: number): string {
   const { unit, quota } = exhaustion;
