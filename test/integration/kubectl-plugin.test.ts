@@ -209,23 +209,24 @@ it('a waiting start names its place and what frees it, and quota the same', asyn
   };
   await kubectl(up.kubeconfig, ['create', '-f', '-'], JSON.stringify(made));
   const forever = 'Work:\n```sh\nsleep 1000\n```';
-  for (const [index, name] of ['one', 'two', 'three'].entries()) {
-    await create(`queued-${name}`, { owner: 'queued', title: `The ${name}`, ...message(forever) });
+  // Of starts that ask within one second, the one with the first name comes first.
+  for (const [index, name] of ['1', '2', '3'].entries()) {
+    await create(`queued-${name}`, { owner: 'queued', title: `No. ${name}`, ...message(forever) });
     await shows(`queued-${name}`, index === 0 ? /: RUNNING/ : /: STARTING \(WaitingForQuota\)/);
   }
-  const why = await printed('why', 'queued-three');
+  const why = await printed('why', 'queued-3');
   expect(why).toContain(
     '2nd of 2, quota queued. Next place when your running one ends or is paused.',
   );
   expect(why).toContain('queued: 1 of 1 active of this owner.');
-  expect(why).toContain('Before this one: “The two”.');
+  expect(why).toContain('Before this one: “No. 2”.');
   expect(await printed('quota', '--owner', 'queued')).toContain(
     'queued: 1 active, 2 waiting, 0 paused by a quota.',
   );
   expect(await printed('quota')).toMatch(/^default +queued +Owner +queued +1 +1 +2/m);
-  await printed('pause', 'queued-one');
-  await shows('queued-two', /: RUNNING/);
-  for (const name of ['one', 'two', 'three']) await printed('delete', `queued-${name}`, '--yes');
+  await printed('pause', 'queued-1');
+  await shows('queued-2', /: RUNNING/);
+  for (const name of ['1', '2', '3']) await printed('delete', `queued-${name}`, '--yes');
 });
 
 it('why and quota know that a budget holds up starts', async () => {
