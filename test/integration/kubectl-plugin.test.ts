@@ -209,7 +209,7 @@ it('a waiting start names its place and what frees it, and quota the same', asyn
   };
   await kubectl(up.kubeconfig, ['create', '-f', '-'], JSON.stringify(made));
   const forever = 'Work:\n```sh\nsleep 1000\n```';
-  // Of starts that ask within one second, the one with the first name comes first.
+  // Starts that ask within one second have the order of their names.
   for (const [index, name] of ['1', '2', '3'].entries()) {
     await create(`queued-${name}`, { owner: 'queued', title: `No. ${name}`, ...message(forever) });
     await shows(`queued-${name}`, index === 0 ? /: RUNNING/ : /: STARTING \(WaitingForQuota\)/);
