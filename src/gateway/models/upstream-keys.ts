@@ -59,7 +59,7 @@ interface Keys extends Pick<Map<string, UpstreamKey>, 'get' | 'delete'> {
  */
 export class UpstreamKeys {
   readonly #options: UpstreamKeysOptions;
-  /** Those with limits. */
+  /** Keys for which `models.limits` has an entry, each with the use of all its models. */
   readonly #limited = new Map<string, UpstreamKey>();
   readonly #models = recentlyUsed<UpstreamKey>(maxModels);
   readonly #waiting: Shares;
